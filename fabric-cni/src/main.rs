@@ -1,0 +1,2 @@
+//! What the container runtime runs.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The types of the agent's unix-socket interface.

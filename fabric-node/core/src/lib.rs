@@ -1,0 +1,1 @@
+//! The pure half of the agent: pipeline and state machine.

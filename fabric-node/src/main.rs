@@ -1,0 +1,2 @@
+//! The Fabric agent.
+fn main() {}

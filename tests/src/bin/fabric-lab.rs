@@ -1,0 +1,2 @@
+//! A cluster of switches on one machine.
+fn main() {}

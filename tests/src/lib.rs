@@ -1,0 +1,1 @@
+//! The lab and helpers of the tests that cross crates.

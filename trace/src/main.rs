@@ -1,0 +1,2 @@
+//! `fabric-trace`.
+fn main() {}
