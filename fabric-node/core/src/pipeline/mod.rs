@@ -1,0 +1,1 @@
+//! World and local ports to static flows; a punted packet to decisions and flows.
