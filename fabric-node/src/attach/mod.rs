@@ -1,0 +1,1 @@
+//! CNI requests and the interfaces of containers.

@@ -1,0 +1,1 @@
+//! The node's own side of the fabric: routes, neighbours, masquerade.

@@ -1,0 +1,1 @@
+//! Manifests to edits of the world, and the store for claims.

@@ -1,0 +1,1 @@
+//! Bridges, ports and tunnels, by way of the database of Open vSwitch.

@@ -1,0 +1,1 @@
+//! The unix socket that people and tools ask.
