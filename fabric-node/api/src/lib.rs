@@ -1,1 +1,25 @@
 //! The types of the agent's unix-socket interface.
+//!
+//! The agent listens on `agent.sock` in its socket folder and answers HTTP/1.1:
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /v1/status` | [`Status`] |
+//! | `GET /v1/world` | [`World`] |
+//! | `GET /metrics` | Prometheus text format 0.0.4 |
+//! | `GET /healthz` | 200 where the agent's own task answers, else 503 |
+//! | `GET /readyz` | 200 where the agent attaches containers, else 503; the body says what it waits for |
+//!
+//! Bodies under `/v1` are JSON with the field names of these types in camelCase. A
+//! status other than 200 carries an [`Error`]. Fields may be added within `v1`; a
+//! reader ignores those that it does not know.
+
+mod problem;
+mod status;
+mod world;
+
+pub use problem::{Error, Problem};
+pub use status::{
+    Attachment, Flows, Lease, LeaseState, Punts, State, Status, Store, StoreKind, Switch, TableFlows,
+};
+pub use world::{World, WorldCounts};

@@ -1,0 +1,214 @@
+//! How the agent is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Problem, WorldCounts};
+
+/// The answer to `GET /v1/status`: the agent as it is at the moment of the question.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Version of the agent.
+    pub version: String,
+    /// Name of the node.
+    pub node: String,
+    /// What the agent does.
+    pub state: State,
+    /// When it came to be in this state: seconds since the Unix epoch.
+    pub since: u64,
+    /// What it waits for or lacks, one a line; empty in [`State::Running`].
+    #[serde(default)]
+    pub waiting_for: Vec<String>,
+    /// The switch of this node.
+    pub switch: Switch,
+    /// Where the world and the claims are kept.
+    pub store: Store,
+    /// What is known of the cluster.
+    pub world: WorldCounts,
+    /// Containers attached on this node, by container id and interface.
+    pub attachments: Vec<Attachment>,
+    /// Addresses held by this node, by address.
+    pub leases: Vec<Lease>,
+    /// Flows that the agent wants in the switch.
+    pub flows: Flows,
+    /// Packets that came to the agent for a decision, by table and outcome.
+    pub punts: Vec<Punts>,
+    /// Packets dropped since the switch started, by cause, as of the last time the agent read the counters.
+    pub drops: BTreeMap<String, u64>,
+    /// What is wrong until somebody acts.
+    pub problems: Vec<Problem>,
+}
+
+/// What the agent does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It does not attach containers and judges no packet yet: the store or the switch has not been read.
+    #[default]
+    Starting,
+    /// All is well.
+    Running,
+    /// It works, but something that it needs is away: [`Status::waiting_for`] names it.
+    Degraded,
+    /// It was told to end, and finishes what it began.
+    Stopping,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Degraded => "degraded",
+            Self::Stopping => "stopping",
+        })
+    }
+}
+
+/// The switch of the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Switch {
+    /// Whether the OpenFlow connection is up.
+    pub connected: bool,
+    /// Whether the connection to the database of Open vSwitch is up.
+    pub database_connected: bool,
+    /// Name of the bridge.
+    pub bridge: String,
+    /// Version of Open vSwitch, where it says so.
+    pub ovs_version: Option<String>,
+    /// Datapath of the bridge: `system` or `netdev`.
+    pub datapath: Option<String>,
+}
+
+/// Where the world and the claims are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Store {
+    /// Which kind of store.
+    pub kind: StoreKind,
+    /// The folder, or the address of the API server.
+    pub location: String,
+    /// Whether every watch has delivered its first full list.
+    pub synced: bool,
+}
+
+/// Kind of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreKind {
+    /// A folder of manifests.
+    #[default]
+    Directory,
+    /// The API server of Kubernetes.
+    Kubernetes,
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Directory => "directory",
+            Self::Kubernetes => "kubernetes",
+        })
+    }
+}
+
+/// A container's interface on this node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// Id of the container, as the runtime names it.
+    pub container: String,
+    /// Name of the interface inside.
+    pub ifname: String,
+    /// The pod, `namespace/name`, where the runtime named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The Network.
+    pub network: String,
+    /// Addresses inside.
+    pub addresses: Vec<IpAddr>,
+    /// Hardware address inside, `aa:bb:cc:dd:ee:ff`.
+    pub mac: String,
+    /// Name of the host's end: the port of the bridge.
+    pub port: String,
+    /// Number of the port, once the switch has opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ofport: Option<u32>,
+    /// Conntrack zone.
+    pub zone: u16,
+    /// Whether its flows are in the switch.
+    pub ready: bool,
+}
+
+/// An address that this node holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lease {
+    /// The address.
+    pub ip: IpAddr,
+    /// Its Network.
+    pub network: String,
+    /// `CONTAINERID/IFNAME` of the attachment that it was taken for.
+    pub owner: String,
+    /// What it is in.
+    pub state: LeaseState,
+}
+
+/// What becomes of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaseState {
+    /// Its claim is being made.
+    Claiming,
+    /// A container has it.
+    Held,
+    /// It was given back and is not used again for a while.
+    Resting,
+}
+
+impl fmt::Display for LeaseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Claiming => "claiming",
+            Self::Held => "held",
+            Self::Resting => "resting",
+        })
+    }
+}
+
+/// Flows that the agent wants in the switch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Flows {
+    /// Flows that follow from the world and the ports alone.
+    pub r#static: u64,
+    /// Flows that answer punts, by the table they are in.
+    pub learned: Vec<TableFlows>,
+}
+
+/// Number of flows in a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TableFlows {
+    /// Name of the table.
+    pub table: String,
+    /// How many.
+    pub flows: u64,
+}
+
+/// Packets that came to the agent for a decision, since it started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Punts {
+    /// Name of the table that had no flow for them.
+    pub table: String,
+    /// What was done: `allowed`, `denied`, `waiting`, `malformed`, ...
+    pub outcome: String,
+    /// How many.
+    pub packets: u64,
+}

@@ -1,0 +1,175 @@
+use super::*;
+
+const PATH: &str = "/etc/fabric/node.yaml";
+
+fn parse(text: &str) -> Result<NodeConfig, ConfigError> {
+    NodeConfig::parse(Path::new(PATH), text, "host-a")
+}
+
+/// What the administrator reads.
+fn message(text: &str) -> String {
+    parse(text).expect_err("the file is wrong").to_string()
+}
+
+#[test]
+fn the_store_is_enough() {
+    let config = parse("store: { directory: /world }").expect("a sound file");
+    assert_eq!(config.node, "host-a");
+    assert_eq!(config.store.directory, Path::new("/world"));
+    assert_eq!(config.ovs, Ovs::default());
+    assert_eq!(config.ovs.datapath, Datapath::Auto);
+    assert_eq!(config.bridge, "br-fabric");
+    assert_eq!(config.tunnels, Tunnels::default());
+    assert_eq!(config.cni_socket(), Path::new("/run/fabric/cni.sock"));
+    assert_eq!(config.agent_socket(), Path::new("/run/fabric/agent.sock"));
+    assert_eq!(config.reconcile(), Duration::from_secs(300));
+    assert_eq!(config.claim_rest(), Duration::from_secs(30));
+    assert_eq!(config.limits, Limits::default());
+}
+
+#[test]
+fn the_sample_shows_every_field_and_its_default() {
+    let sample = include_str!("../../../deploy/examples/node.yaml");
+    let config = parse(sample).expect("the sample is sound");
+    let defaults =
+        parse("node: n1\nstore: { directory: /var/lib/fabric/world }\ntunnels: { interface: eth0 }");
+    assert_eq!(config, defaults.expect("a sound file"));
+
+    let mut value: serde_json::Value = serde_saphyr::from_str(sample).expect("the sample is YAML");
+    let mut fields = Vec::new();
+    collect("", &mut value, &mut fields);
+    assert_eq!(
+        fields,
+        [
+            "bridge",
+            "claimRestSeconds",
+            "limits.conversationsPerSecond",
+            "limits.learnedFlowsPerPod",
+            "limits.neighboursPerSecond",
+            "log",
+            "node",
+            "ovs.database",
+            "ovs.datapath",
+            "ovs.runDir",
+            "reconcileSeconds",
+            "sockets.directory",
+            "store.directory",
+            "tunnels.interface",
+        ]
+    );
+}
+
+fn collect(prefix: &str, value: &mut serde_json::Value, fields: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            let mut keys: Vec<_> = map.keys().cloned().collect();
+            keys.sort();
+            for key in keys {
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                collect(&path, &mut map[&key], fields);
+            }
+        }
+        _ => fields.push(prefix.to_owned()),
+    }
+}
+
+#[test]
+fn every_field_is_read() {
+    let config = parse(
+        "node: n2.example.org\nstore: { directory: /w }\n\
+         ovs: { database: /o/db.sock, runDir: /o, datapath: netdev }\nbridge: br0\n\
+         tunnels: { cidr: 192.168.77.0/24 }\nsockets: { directory: /s }\nlog: info,fabric_node=debug\n\
+         reconcileSeconds: 5\nclaimRestSeconds: 0\n\
+         limits: { conversationsPerSecond: 7, neighboursPerSecond: 8, learnedFlowsPerPod: 64 }",
+    )
+    .expect("a sound file");
+    assert_eq!(config.node, "n2.example.org");
+    assert_eq!(config.ovs.database, Path::new("/o/db.sock"));
+    assert_eq!(config.ovs.run_dir, Path::new("/o"));
+    assert_eq!(config.ovs.datapath, Datapath::Netdev);
+    assert_eq!(config.bridge, "br0");
+    assert_eq!(config.tunnels.cidr, "192.168.77.0/24".parse().ok());
+    assert_eq!(config.sockets.directory, Path::new("/s"));
+    assert_eq!(config.reconcile_seconds, 5);
+    assert_eq!(config.claim_rest_seconds, 0);
+    let limits = Limits { conversations_per_second: 7, neighbours_per_second: 8, learned_flows_per_pod: 64 };
+    assert_eq!(config.limits, limits);
+}
+
+/// Each text with what is said about it.
+const WRONG: &[(&str, &str)] = &[
+    ("", ":1: unexpected end of file"),
+    (
+        "store: { directory: /w }\nbrige: br0",
+        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, limits",
+    ),
+    (
+        "store:\n  directory: /w\novs:\n  rundir: /x",
+        ":4: ovs.rundir: unknown field `rundir`, expected one of database, runDir, datapath",
+    ),
+    ("node: n1", ":1: missing field `store`"),
+    ("store: {}", ":1: store: missing field `directory`"),
+    (
+        "store: { directory: /w }\nreconcileSeconds: soon",
+        ":2: reconcileSeconds: give a whole number, 0 or above",
+    ),
+    (
+        "store: { directory: /w }\novs: { datapath: kernel }",
+        ":2: ovs.datapath: unknown variant `kernel`, expected one of auto, system, netdev",
+    ),
+    (
+        "store: { directory: /w }\nlog: info\nlog: debug",
+        ":3: duplicate mapping key `log` is not allowed here",
+    ),
+    (
+        "store: { directory: /w }\ntunnels: { cidr: 192.168.77.0/33 }",
+        ":2: tunnels.cidr: invalid IP address syntax",
+    ),
+    ("store: { directory: /w", ":1: store: unclosed bracket '{'"),
+    ("store: { directory: w }", ": store.directory: \"w\" is not absolute; begin it with '/'"),
+    (
+        "node: N1\nstore: { directory: /w }",
+        ": node: \"N1\" cannot name a node; give the name of this node's Node object (lower-case letters, digits, '-' and '.')",
+    ),
+    (
+        "store: { directory: /w }\nbridge: a-bridge-with-a-long-name",
+        ": bridge: \"a-bridge-with-a-long-name\" cannot name a network device; give 1 to 15 bytes without '/', ':' and blanks",
+    ),
+    (
+        "store: { directory: /w }\ntunnels: { interface: eth0, cidr: 10.0.0.0/8 }",
+        ": tunnels: both interface (eth0) and cidr (10.0.0.0/8) are given; give the one that is meant",
+    ),
+    (
+        "store: { directory: /w }\ntunnels: { interface: 'eth 0' }",
+        ": tunnels.interface: \"eth 0\" cannot name a network device; give 1 to 15 bytes without '/', ':' and blanks",
+    ),
+    (
+        "store: { directory: /w }\nlog: fabric=loud",
+        ": log: \"fabric=loud\" is no filter (error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5); give error, warn, info, debug or trace, or TARGET=LEVEL,...",
+    ),
+    (
+        "store: { directory: /w }\nreconcileSeconds: 0",
+        ": reconcileSeconds: 0 is too small; give a number of at least 1",
+    ),
+    (
+        "store: { directory: /w }\nlimits: { learnedFlowsPerPod: 10 }",
+        ": limits.learnedFlowsPerPod: 10 is too small; give a number of at least 64",
+    ),
+];
+
+#[test]
+fn what_is_wrong_is_said_with_file_line_and_field() {
+    for (text, expected) in WRONG {
+        assert_eq!(message(text), format!("{PATH}{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn a_missing_file_says_how_to_get_one() {
+    let error = NodeConfig::load(Path::new("/nonexistent/node.yaml"), "n1").expect_err("no such file");
+    assert_eq!(
+        error.to_string(),
+        "/nonexistent/node.yaml: No such file or directory (os error 2); write one \
+         (deploy/examples/node.yaml shows every field) or name another with --config"
+    );
+}
