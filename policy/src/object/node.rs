@@ -1,0 +1,52 @@
+//! Namespaces and nodes.
+
+use std::net::IpAddr;
+
+use crate::label::Labels;
+use crate::name::Name;
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its name.
+    pub name: Name,
+    /// Its labels, `kubernetes.io/metadata.name` included, which the API server sets on every namespace.
+    pub labels: Labels,
+    /// `fabric.io/tenant`.
+    pub tenant: Tenant,
+    /// `fabric.io/network`: the Network of its pods.
+    pub network: Option<Name>,
+    /// `fabric.io/log-denied`: whether denied conversations of its pods are logged.
+    pub log_denied: bool,
+    /// `fabric.io/egress-ip`: the source addresses of its pods outside the cluster, at most one per family.
+    pub egress_ips: Vec<IpAddr>,
+    /// The `fabric.io/*` annotations that could not be read.
+    pub unreadable: Vec<&'static str>,
+}
+
+/// Which tenant a namespace belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tenant {
+    /// No annotation: the common group.
+    #[default]
+    Common,
+    /// Talks to namespaces of the same tenant, and to shared ones.
+    Named(Name),
+    /// `*`: talks with everybody.
+    Shared,
+    /// The annotation cannot be read: talks with nobody but shared namespaces.
+    Unreadable,
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: Name,
+    /// Its labels.
+    pub labels: Labels,
+    /// `status.addresses`: the InternalIPs, then the ExternalIPs, each in the order of the manifest.
+    pub addresses: Vec<IpAddr>,
+    /// The address that its tunnels use: annotation `fabric.io/tunnel-address`, else the first InternalIP.
+    pub tunnel_address: Option<IpAddr>,
+}

@@ -1,0 +1,118 @@
+//! Questions about new conversations, and their answers.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::region::Region;
+
+/// Which way a conversation goes, seen from the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The subject opens it.
+    Egress,
+    /// The subject is asked.
+    Ingress,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Direction::Egress => "egress",
+            Direction::Ingress => "ingress",
+        })
+    }
+}
+
+/// A new conversation, seen from one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Question {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The address of the pod whose rules are asked.
+    pub subject: IpAddr,
+    /// The address of the other end, of the same family.
+    pub peer: IpAddr,
+    /// What is sent.
+    pub traffic: Traffic,
+}
+
+/// What a conversation carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Traffic {
+    /// The protocol number of the IP header (for IPv6, of the last header).
+    pub protocol: u8,
+    /// The destination port; None for protocols without ports and for later fragments.
+    pub port: Option<u16>,
+}
+
+/// Whether a conversation may be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Allow => "allow",
+            Verdict::Deny => "deny",
+        })
+    }
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Whether the conversation may be opened.
+    pub verdict: Verdict,
+    /// The packets of the same direction and subject that get the same verdict for the same reason, the one asked
+    /// about included.
+    pub region: Region,
+    /// Why.
+    pub because: Because,
+}
+
+/// The reason of a verdict. The text is the one spelling: in the cookie look-up, the deny log, the label of a metric
+/// and the trace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Because {
+    /// No policy isolates the subject.
+    NoIsolation,
+    /// Nobody is known to live at the subject's address, or the pod or namespace of its claim is not known.
+    UnknownSubject(IpAddr),
+}
+
+impl Because {
+    /// Whether the reason is that something is not known yet: the verdict will be another one in a moment, and must not
+    /// be remembered for long.
+    pub fn is_provisional(&self) -> bool {
+        match self {
+            Because::NoIsolation => false,
+            Because::UnknownSubject(_) => true,
+        }
+    }
+
+    /// A hash that is the same in every process and version for the same text (FNV-1a, 64 bits), for cookies.
+    pub fn stable_hash(&self) -> u64 {
+        let text = self.to_string();
+        text.bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Because::NoIsolation => f.write_str("no isolation"),
+            Because::UnknownSubject(address) => write!(f, "nobody known at {address}"),
+        }
+    }
+}
