@@ -1,2 +1,10 @@
 //! A cluster of switches on one machine.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use fabric_tests::lab::cli::{Cli, main as run};
+
+fn main() -> ExitCode {
+    run(Cli::parse())
+}

@@ -1,0 +1,115 @@
+//! `fabric-lab status`, `list` and `flows`.
+
+use serde_json::{Value, json};
+
+use super::Format;
+use crate::lab::command::{command, run};
+use crate::lab::names::{LabName, Layout};
+use crate::lab::record::{self, Record, State};
+use crate::lab::{Lab, LabError, Node, agent, cni, process, switch, teardown};
+
+/// Prints the flows of a bridge.
+pub fn flows(name: &LabName, node: &str, bridge: &str, format: Format) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let node = lab.node(node)?;
+    let socket = format!("unix:{}", node.openflow(bridge).display());
+    let mut ofctl = command(["ovs-ofctl", "-O", "OpenFlow15", "--names", "--sort", "dump-flows", &socket]);
+    let text = run(ofctl.envs(switch::environment(node)))?;
+    let lines = text.lines().map(str::trim).filter(|line| line.contains("actions="));
+    match format {
+        Format::Text => lines.for_each(|line| println!("{line}")),
+        Format::Json => println!("{:#}", Value::from_iter(lines)),
+    }
+    Ok(())
+}
+
+/// Prints the lab's nodes and pods.
+pub fn status(name: &LabName, format: Format) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let record: Record = record::load(&lab.layout().record())?;
+    let nodes: Vec<(&Node, &str)> = lab.nodes().iter().map(|node| (node, node_state(&lab, node))).collect();
+    let supervised = process::find(&lab.layout().supervisor_pid(), &lab.layout().directory).is_some();
+    match format {
+        Format::Json => println!("{:#}", as_json(&lab, &record, &nodes, supervised)),
+        Format::Text => as_text(&lab, &record, &nodes, supervised),
+    }
+    let well = supervised
+        && nodes.iter().all(|(_, state)| *state == "ready" || *state == "no agent")
+        && lab.pods().all(|pod| pod.state != State::Failed);
+    if well { Ok(()) } else { Err(LabError::NotReady(format!("lab {name} is not well"))) }
+}
+
+fn node_state(lab: &Lab, node: &Node) -> &'static str {
+    let Ok(programs) = lab.programs() else {
+        return if switch::runs(node) { "no agent" } else { "no switch" };
+    };
+    match (switch::runs(node), agent::runs(node)) {
+        (false, _) => "no switch",
+        (true, false) => "agent away",
+        (true, true) if cni::status(node, programs).is_ok() => "ready",
+        (true, true) => "not ready",
+    }
+}
+
+fn as_json(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool) -> Value {
+    let nodes = nodes.iter().map(|(node, state)| {
+        json!({
+            "name": node.name, "state": state, "addresses": node.addresses(),
+            "netns": node.namespace, "directory": node.directory,
+        })
+    });
+    json!({
+        "name": record.name,
+        "world": record.source.clone().unwrap_or_else(|| lab.layout().world()),
+        "supervised": supervised,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "pods": lab.pods().collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool) {
+    let world = record.source.clone().unwrap_or_else(|| lab.layout().world());
+    println!("lab {}, manifests in {}", record.name, world.display());
+    if !supervised {
+        println!("the supervisor has ended: edits of the manifests have no effect on pods");
+    }
+    println!("\n{:<8} {:<12} {:<30} FOLDER", "NODE", "STATE", "ADDRESSES");
+    for (node, state) in nodes {
+        let addresses = node.addresses().map(|ip| ip.to_string()).join(",");
+        println!("{:<8} {state:<12} {addresses:<30} {}", node.name, node.directory.display());
+    }
+    println!("\n{:<28} {:<6} {:<9} {:<40} NAMESPACE", "POD", "NODE", "STATE", "ADDRESSES");
+    for pod in lab.pods() {
+        let state = match pod.state {
+            State::Attached => "attached",
+            State::Host => "host",
+            State::Failed => "failed",
+        };
+        println!("{:<28} {:<6} {state:<9} {:<40} {}", pod.pod, pod.node, pod.addresses.join(","), pod.netns);
+        if let Some(error) = &pod.error {
+            println!("    {error}");
+        }
+    }
+}
+
+/// Lists the labs of this machine.
+pub fn list(format: Format) -> Result<(), LabError> {
+    let labs = teardown::labs().into_iter().filter_map(|name| {
+        let layout = Layout::new(&name).ok()?;
+        let record: Option<Record> = record::load(&layout.record()).ok();
+        Some((layout, record))
+    });
+    match format {
+        Format::Json => {
+            let labs = labs.map(|(layout, record)| {
+                json!({ "name": layout.name.as_str(), "directory": layout.directory, "record": record })
+            });
+            println!("{:#}", Value::from_iter(labs));
+        }
+        Format::Text => labs.for_each(|(layout, record)| {
+            let what = record.map_or("incomplete".to_owned(), |record| format!("{} nodes", record.nodes));
+            println!("{:<20} {what:<12} {}", layout.name.as_str(), layout.directory.display());
+        }),
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! `fabric-lab up` and the supervisor that it leaves in the background.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::lab::command::{command, spawn};
+use crate::lab::names::{LabName, Layout};
+use crate::lab::record::{self, PodRecord, Record, State};
+use crate::lab::supervisor::{PERIOD, Supervisor};
+use crate::lab::world::{Mirror, pods_of};
+use crate::lab::{Lab, LabError, Spec, interrupt, process, require_folder};
+
+/// Nodes of a lab that no manifest asks nodes of.
+const NODES: usize = 2;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fabric-lab up --nodes 3                  bare nodes; put manifests into the folder it names
+  fabric-lab up --world deploy/examples    nodes and pods as the manifests say; edits take effect
+  fabric-lab up --name two --foreground    stays, and takes the lab down at Ctrl-C")]
+pub struct UpArgs {
+    #[command(flatten)]
+    which: super::Which,
+    /// How many nodes, n1 to nN (default: as many as the manifests' spec.nodeName ask for, else 2).
+    #[arg(long, short = 'n', value_name = "N")]
+    nodes: Option<usize>,
+    /// Folder of manifests to keep the lab equal to.
+    #[arg(long, short = 'w', value_name = "DIR")]
+    world: Option<PathBuf>,
+    /// Stays in the foreground and takes the lab down at Ctrl-C.
+    #[arg(long)]
+    foreground: bool,
+    /// How long the pods may take to be attached, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    /// Makes switches and wire only.
+    #[arg(long, hide = true)]
+    no_agent: bool,
+}
+
+pub fn up(args: &UpArgs) -> Result<(), LabError> {
+    interrupt::catch()?;
+    let began = Instant::now();
+    let spec = spec(args)?;
+    println!("lab {}: {} switches", spec.name, spec.nodes);
+    let mut lab = Lab::up_without_agents(&spec)?;
+    interrupt::check()?;
+    if spec.agents {
+        say(began, "agents");
+        lab.start_agents()?;
+        say(began, "pods");
+    }
+    if args.foreground {
+        return foreground(&lab, args, began);
+    }
+    start_supervisor(lab.layout())?;
+    let ready = if spec.agents { wait_for_pods(&lab, Duration::from_secs(args.timeout)) } else { Ok(()) };
+    if matches!(ready, Err(LabError::Interrupted)) {
+        return ready;
+    }
+    // Not ready is no reason to take away what the user needs to find out why.
+    lab.keep();
+    ready?;
+    say(began, &format!("ready; manifests are read from {}", folder(&lab, &spec).display()));
+    Ok(())
+}
+
+fn spec(args: &UpArgs) -> Result<Spec, LabError> {
+    let source = args.world.as_deref().map(absolute).transpose()?;
+    let asked = source.as_deref().map_or(0, nodes_asked_for);
+    Ok(Spec {
+        name: args.which.name.clone(),
+        nodes: args.nodes.unwrap_or(if asked > 0 { asked } else { NODES }),
+        source,
+        agents: !args.no_agent,
+        owned: args.foreground,
+    })
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, LabError> {
+    require_folder(folder)?;
+    folder.canonicalize().map_err(LabError::io(format!("find {}", folder.display())))
+}
+
+/// The highest N of the nodes nN that pods name.
+fn nodes_asked_for(folder: &Path) -> usize {
+    let numbers = pods_of(folder).into_iter().filter_map(|pod| pod.node.strip_prefix('n')?.parse().ok());
+    numbers.max().unwrap_or(0)
+}
+
+fn folder(lab: &Lab, spec: &Spec) -> PathBuf {
+    spec.source.clone().unwrap_or_else(|| lab.layout().world())
+}
+
+fn say(began: Instant, what: &str) {
+    println!("{:5.1} s  {what}", began.elapsed().as_secs_f64());
+    let _ = std::io::stdout().flush();
+}
+
+/// Starts `fabric-lab supervise` for the lab, in a session of its own.
+fn start_supervisor(layout: &Layout) -> Result<(), LabError> {
+    let own = std::env::current_exe().map_err(LabError::io("find the path of this program"))?;
+    let log = layout.supervisor_log();
+    let log = File::create(&log).map_err(LabError::io(format!("write {}", log.display())))?;
+    let err = log.try_clone().map_err(LabError::io("share the supervisor's log"))?;
+    let mut child = command([own.as_os_str(), "supervise".as_ref(), "--directory".as_ref()]);
+    child.arg(&layout.directory).stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
+    let child = spawn(&mut child)?;
+    note_supervisor(layout, child.id())
+}
+
+fn note_supervisor(layout: &Layout, pid: u32) -> Result<(), LabError> {
+    let file = layout.supervisor_pid();
+    fs::write(&file, pid.to_string()).map_err(LabError::io(format!("write {}", file.display())))
+}
+
+fn wait_for_pods(lab: &Lab, patience: Duration) -> Result<(), LabError> {
+    let (layout, until) = (lab.layout(), Instant::now() + patience);
+    let wanted = || pods_of(&layout.world()).into_iter().filter(|pod| lab.node(&pod.node).is_ok()).count();
+    loop {
+        interrupt::check()?;
+        let pods: Option<Vec<PodRecord>> = record::load(&layout.pods()).ok();
+        let attached = |pods: &[PodRecord]| pods.iter().filter(|pod| pod.state != State::Failed).count();
+        if pods.as_deref().is_some_and(|pods| attached(pods) == pods.len() && pods.len() == wanted()) {
+            return Ok(());
+        }
+        if process::find(&layout.supervisor_pid(), &layout.directory).is_none() {
+            let log = fs::read_to_string(layout.supervisor_log()).unwrap_or_default();
+            return Err(LabError::NotReady(format!("the supervisor has ended:\n{log}")));
+        }
+        if Instant::now() >= until {
+            return Err(not_attached(&pods.unwrap_or_default()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn not_attached(pods: &[PodRecord]) -> LabError {
+    let errors: Vec<&str> = pods.iter().filter_map(|pod| pod.error.as_deref()).collect();
+    LabError::NotReady(format!("some pods are not attached:\n{}", errors.join("\n")))
+}
+
+/// The background process: keeps the lab as its folder says until it is told to end.
+pub fn supervise(directory: &Path) -> Result<(), LabError> {
+    interrupt::catch()?;
+    let record: Record = record::load(&directory.join("lab.json"))?;
+    let name: LabName = record.name.parse()?;
+    let lab = Lab::open(&name)?;
+    let mut supervisor = supervisor(&lab, &record)?;
+    while !interrupt::requested() {
+        if let Err(error) = supervisor.round(Instant::now()) {
+            eprintln!("{error}");
+        }
+        std::thread::sleep(PERIOD);
+    }
+    Ok(())
+}
+
+fn supervisor(lab: &Lab, record: &Record) -> Result<Supervisor, LabError> {
+    let mirror = Mirror::new(record.source.as_deref(), &lab.layout().world(), record.nodes)?;
+    Ok(Supervisor::new(lab.layout(), lab.nodes(), lab.programs().ok(), mirror))
+}
+
+fn foreground(lab: &Lab, args: &UpArgs, began: Instant) -> Result<(), LabError> {
+    let layout = lab.layout();
+    let record: Record = record::load(&layout.record())?;
+    let mut supervisor = supervisor(lab, &record)?;
+    note_supervisor(layout, std::process::id())?;
+    let (mut ready, until) = (false, began + Duration::from_secs(args.timeout));
+    while !interrupt::requested() {
+        supervisor.round(Instant::now())?;
+        if !ready && supervisor.settled().is_ok() {
+            ready = true;
+            say(began, "ready; Ctrl-C takes the lab down");
+        } else if !ready && Instant::now() >= until {
+            ready = true;
+            supervisor.settled().unwrap_or_else(|error| eprintln!("{error}"));
+        }
+        std::thread::sleep(PERIOD);
+    }
+    Ok(())
+}
