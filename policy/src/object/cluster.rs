@@ -7,21 +7,22 @@ use crate::name::Name;
 use crate::object::rule::{Enforcement, PortMatch, Readable};
 use crate::selector::Selector;
 
-/// A ClusterNetworkPolicy.
+/// A ClusterNetworkPolicy. One whose tier, priority or subject cannot be read accepts nothing; its other rules must be
+/// taken to deny everything, to all pods if the subject is what cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNetworkPolicy {
     /// Its name.
     pub name: Name,
-    /// Before or after NetworkPolicy; unreadable: judged in both places, with rules that deny.
+    /// Before or after NetworkPolicy.
     pub tier: Readable<Tier>,
     /// Its place within the tier, 0 to 1000; the lower number is judged first.
     pub priority: Readable<u16>,
-    /// The pods it speaks about; unreadable: all.
+    /// The pods it speaks about.
     pub subject: Readable<ClusterSubject>,
     /// The ingress rules, in order.
-    pub ingress: Vec<AdminIngress>,
+    pub ingress: Vec<AdminRule>,
     /// The egress rules, in order.
-    pub egress: Vec<AdminEgress>,
+    pub egress: Vec<AdminRule>,
     /// Whether its verdicts are enforced.
     pub enforcement: Enforcement,
 }
@@ -53,23 +54,27 @@ pub struct Namespaced {
     pub pods: Selector,
 }
 
-/// An ingress rule.
-pub type AdminIngress = AdminRule;
-/// An egress rule.
-pub type AdminEgress = AdminRule;
-
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminRule {
     /// Its name, where it has one.
     pub name: Option<Name>,
-    /// What happens to what it matches. An Accept that cannot be read in full matches nothing; a rule of another or of
-    /// an unreadable action whose peers or ports cannot be read must be taken to deny everything.
+    /// What happens to what it matches. An Accept that cannot be read in full matches nothing; any other rule that
+    /// cannot must be taken to deny everything (the API's comment on `ClusterNetworkPolicyEgressPeer`).
     pub action: Readable<Action>,
     /// `from` or `to`: at least one.
     pub peers: Readable<Vec<AdminPeer>>,
-    /// The ports; empty means every port and protocol.
-    pub ports: Readable<Vec<PortMatch>>,
+    /// `protocols`; empty means every port and protocol.
+    pub ports: Readable<Vec<AdminPort>>,
+}
+
+/// One element of `protocols`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminPort {
+    /// Destination ports of a protocol.
+    Numbered(PortMatch),
+    /// The port that the destination pod calls so, whatever its protocol.
+    Named(Name),
 }
 
 /// What a rule does.

@@ -11,8 +11,7 @@ mod service;
 
 pub use claim::{IpClaim, PodIdent, claim_address, claim_name, to_manifest};
 pub use cluster::{
-    Action, AdminEgress, AdminIngress, AdminPeer, AdminRule, ClusterNetworkPolicy, ClusterSubject,
-    Namespaced, Tier,
+    Action, AdminPeer, AdminPort, AdminRule, ClusterNetworkPolicy, ClusterSubject, Namespaced, Tier,
 };
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
 pub use network::{Encap, Mode, Network};

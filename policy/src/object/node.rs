@@ -50,3 +50,11 @@ pub struct Node {
     /// The address that its tunnels use: annotation `fabric.io/tunnel-address`, else the first InternalIP.
     pub tunnel_address: Option<IpAddr>,
 }
+
+impl Node {
+    /// Every address that is the node's: those of its status, and that of its tunnels where it is another one.
+    pub fn every_address(&self) -> impl Iterator<Item = IpAddr> {
+        let apart = self.tunnel_address.filter(|tunnel| !self.addresses.contains(tunnel));
+        self.addresses.iter().copied().chain(apart)
+    }
+}

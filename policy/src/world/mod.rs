@@ -1,23 +1,59 @@
 //! The world: the cluster as it should be, as the sum of the edits so far.
+//!
+//! The objects are kept as they are, beside indexes that say who has an address and which Network it is of. An edit
+//! costs the logarithm of the world's size, and gives exactly what it touched. Nothing depends on the order of edits.
 
+mod addresses;
 mod change;
+mod edit;
+mod networks;
+mod share;
 
 pub use change::{Change, Edit, Location, NetworkChoiceError, Resident};
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use crate::address::Family;
-use crate::manifest::Problem;
-use crate::name::PodRef;
-use crate::object::{IpClaim, Namespace, Network, Node, Pod};
+use crate::manifest::{Problem, Source};
+use crate::name::{Kind, Name, ObjectRef, PodRef};
+use crate::object::{
+    ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, Network, NetworkPolicy, Node, Pod, Service,
+    Trace,
+};
 use crate::region::Region;
 use crate::verdict::{Because, Judgement, Question, Verdict};
+use addresses::Addresses;
+use networks::Networks;
+use share::Texts;
 
 /// The cluster as it should be.
 #[derive(Clone, Debug, Default)]
-pub struct World {}
+pub struct World {
+    namespaces: BTreeMap<Name, Namespace>,
+    pods: BTreeMap<PodRef, Pod>,
+    nodes: BTreeMap<Name, Node>,
+    networks: Networks,
+    addresses: Addresses,
+    policies: BTreeMap<Name, BTreeMap<Name, NetworkPolicy>>,
+    cluster_policies: BTreeMap<Name, ClusterNetworkPolicy>,
+    services: BTreeMap<Name, BTreeMap<Name, Service>>,
+    slices: BTreeMap<Name, BTreeMap<Name, EndpointSlice>>,
+    traces: BTreeMap<Name, Trace>,
+    texts: Texts,
+}
+
+/// The one that an address is held by, whether or not its namespace is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder<'w> {
+    Pod(&'w Pod),
+    Container(&'w IpClaim),
+    Unknown,
+    Node(&'w Name),
+    Nobody,
+}
 
 impl World {
     /// An empty world.
@@ -25,106 +61,248 @@ impl World {
         World::default()
     }
 
-    /// Applies one edit and says what it touched.
-    pub fn apply(&mut self, edit: Edit) -> Vec<Change> {
-        let _ = edit;
-        Vec::new()
-    }
-
     /// A pod.
     pub fn pod(&self, reference: &PodRef) -> Option<&Pod> {
-        let _ = reference;
-        None
+        self.pods.get(reference)
     }
 
     /// All pods, in the order of their references.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
-        std::iter::empty()
+        self.pods.values()
     }
 
     /// A namespace.
     pub fn namespace(&self, name: &str) -> Option<&Namespace> {
-        let _ = name;
-        None
+        self.namespaces.get(name)
     }
 
     /// All namespaces, in the order of their names.
     pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
-        std::iter::empty()
+        self.namespaces.values()
     }
 
     /// A node.
     pub fn node(&self, name: &str) -> Option<&Node> {
-        let _ = name;
-        None
+        self.nodes.get(name)
     }
 
     /// All nodes, in the order of their names.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        std::iter::empty()
+        self.nodes.values()
     }
 
     /// A Network that is in force.
     pub fn network(&self, name: &str) -> Option<&Network> {
-        let _ = name;
-        None
+        self.networks.get(name)
     }
 
     /// The Networks that are in force, in the order of their names.
     pub fn networks(&self) -> impl Iterator<Item = &Network> {
-        std::iter::empty()
+        self.networks.iter()
     }
 
     /// The claim of an address.
     pub fn claim(&self, ip: IpAddr) -> Option<&IpClaim> {
-        let _ = ip;
-        None
+        self.addresses.claim(ip)
     }
 
     /// All claims, in the order of their addresses.
     pub fn claims(&self) -> impl Iterator<Item = &IpClaim> {
-        std::iter::empty()
+        self.addresses.claims()
+    }
+
+    /// The claims that name a pod, of whatever uid.
+    pub fn claims_of<'w>(&'w self, pod: &'w PodRef) -> impl Iterator<Item = &'w IpClaim> {
+        self.addresses.claimed_by(pod).filter_map(|ip| self.addresses.claim(ip))
+    }
+
+    /// The NetworkPolicies of a namespace, in the order of their names.
+    pub fn network_policies(&self, namespace: &str) -> impl Iterator<Item = &NetworkPolicy> {
+        self.policies.get(namespace).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The ClusterNetworkPolicies, in the order of their names.
+    pub fn cluster_network_policies(&self) -> impl Iterator<Item = &ClusterNetworkPolicy> {
+        self.cluster_policies.values()
+    }
+
+    /// A Service.
+    pub fn service(&self, namespace: &str, name: &str) -> Option<&Service> {
+        self.services.get(namespace).and_then(|services| services.get(name))
+    }
+
+    /// All Services, in the order of namespace and name.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        self.services.values().flat_map(BTreeMap::values)
+    }
+
+    /// The EndpointSlices of a namespace, in the order of their names.
+    pub fn endpoint_slices(&self, namespace: &str) -> impl Iterator<Item = &EndpointSlice> {
+        self.slices.get(namespace).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The requests for a trace, in the order of their names.
+    pub fn traces(&self) -> impl Iterator<Item = &Trace> {
+        self.traces.values()
     }
 
     /// The Network in force whose prefix holds the address.
     pub fn network_of(&self, ip: IpAddr) -> Option<&Network> {
-        let _ = ip;
-        None
+        self.networks.of(ip)
     }
 
-    /// Which Network a pod gets: the one its annotation names, else that of its namespace, else the default one.
-    /// Without a pod (a container of another runtime) the default one.
-    pub fn network_for(&self, pod: Option<&PodRef>) -> Result<&Network, NetworkChoiceError> {
-        let _ = pod;
-        Err(NetworkChoiceError::NoDefault)
-    }
-
-    /// Where packets to an address go.
+    /// Where packets to an address go: where its claim says; else where the live pod is that reports it, if it is an
+    /// address of a Network; else to the node that has it.
     pub fn locate(&self, ip: IpAddr) -> Location {
-        let _ = ip;
-        Location::Outside
+        let holder = self.holder(ip);
+        if let Some(claim) = self.addresses.claim(ip) {
+            let pod = if let Holder::Pod(pod) = holder { Some(pod.reference.clone()) } else { None };
+            return Location::Pod { node: claim.node.clone(), network: claim.network.clone(), pod };
+        }
+        match (holder, self.networks.of(ip)) {
+            (Holder::Pod(Pod { reference, node: Some(node), .. }), Some(network)) => Location::Pod {
+                node: node.clone(),
+                network: network.name.clone(),
+                pod: Some(reference.clone()),
+            },
+            (Holder::Node(node), _) => Location::Node(node.clone()),
+            (_, Some(network)) => Location::Vacant { network: network.name.clone() },
+            (_, None) => Location::Outside,
+        }
     }
 
-    /// Who has an address.
+    /// Who has an address: by its claim; else the live pod that reports it; else the node. A pod inherits nothing from
+    /// an earlier one at its address: the claim's uid decides.
     pub fn resident(&self, ip: IpAddr) -> Resident<'_> {
-        let _ = ip;
-        Resident::Nobody
+        match self.holder(ip) {
+            Holder::Pod(pod) => match self.namespaces.get(&pod.reference.namespace) {
+                Some(namespace) => Resident::Pod(pod, namespace),
+                None => Resident::Unknown,
+            },
+            Holder::Container(claim) => Resident::Container(claim),
+            Holder::Unknown => Resident::Unknown,
+            Holder::Node(node) => Resident::Node(node),
+            Holder::Nobody => Resident::Nobody,
+        }
+    }
+
+    fn holder(&self, ip: IpAddr) -> Holder<'_> {
+        if let Some(claim) = self.addresses.claim(ip) {
+            let Some(ident) = &claim.pod else { return Holder::Container(claim) };
+            let pod = self.pods.get(&ident.reference());
+            return match pod.filter(|pod| pod.is_live() && ident.is_uid(&pod.uid)) {
+                Some(pod) => Holder::Pod(pod),
+                None => Holder::Unknown,
+            };
+        }
+        if let Some(pod) = self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod)) {
+            return Holder::Pod(pod);
+        }
+        self.addresses.node(ip).map_or(Holder::Nobody, Holder::Node)
     }
 
     /// Whether no Network's prefix, no claim and no node address meets the prefix.
     pub fn is_outside(&self, net: IpNet) -> bool {
-        let _ = net;
-        true
+        self.networks.meeting(&net).is_none() && !self.addresses.meets(&net)
     }
 
-    /// What does not fit together: Networks that overlap, two defaults, one address in two pods.
+    /// Which Network a pod gets: the one its annotation names, else that of its namespace, else the default one.
+    /// Without a pod (a container of another runtime) the default one. A pod whose annotations for addresses cannot be
+    /// read gets none.
+    pub fn network_for(&self, pod: Option<&PodRef>) -> Result<&Network, NetworkChoiceError> {
+        let Some(reference) = pod else {
+            let network = self.networks.default().ok_or(NetworkChoiceError::NoDefault)?;
+            return allowed(network, None);
+        };
+        let pod =
+            self.pods.get(reference).ok_or_else(|| NetworkChoiceError::UnknownPod(reference.clone()))?;
+        let namespace = self
+            .namespaces
+            .get(&reference.namespace)
+            .ok_or_else(|| NetworkChoiceError::UnknownNamespace(reference.namespace.clone()))?;
+        let network = self.network_named(pod, namespace)?;
+        allowed(network, Some(namespace))
+    }
+
+    fn network_named(&self, pod: &Pod, namespace: &Namespace) -> Result<&Network, NetworkChoiceError> {
+        let object = || ObjectRef::from(&pod.reference);
+        if let Some(annotation) = pod.annotations.unreadable.iter().find(|key| key.starts_with("fabric.io/"))
+        {
+            return Err(NetworkChoiceError::Unreadable { object: object(), annotation });
+        }
+        if let Some(name) = &pod.annotations.network {
+            return self.network_by(name, object);
+        }
+        let object = || ObjectRef::cluster(Kind::Namespace, &namespace.name);
+        if let Some(annotation) = namespace.unreadable.iter().find(|key| **key == "fabric.io/network") {
+            return Err(NetworkChoiceError::Unreadable { object: object(), annotation });
+        }
+        match &namespace.network {
+            Some(name) => self.network_by(name, object),
+            None => self.networks.default().ok_or(NetworkChoiceError::NoDefault),
+        }
+    }
+
+    fn network_by(
+        &self,
+        name: &Name,
+        object: impl Fn() -> ObjectRef,
+    ) -> Result<&Network, NetworkChoiceError> {
+        let missing = || NetworkChoiceError::NoSuchNetwork { object: object(), network: name.clone() };
+        self.networks.get(name).ok_or_else(missing)
+    }
+
+    /// What does not fit together, although each object is good by itself: Networks that overlap, two defaults, one
+    /// address in several live pods.
     pub fn problems(&self) -> Vec<Problem> {
-        Vec::new()
+        let mut problems = self.networks.problems().to_vec();
+        problems.extend(self.addresses.contested().filter_map(|(ip, pods)| contest(ip, pods)));
+        problems
     }
 
-    /// Answers a question about a new conversation.
+    /// Answers a question about a new conversation. A subject that is not known, or not known in full, is denied for
+    /// the moment.
     pub fn judge(&self, question: &Question) -> Judgement {
-        let region = Region::whole(Family::of(question.subject));
-        Judgement { verdict: Verdict::Deny, region, because: Because::UnknownSubject(question.subject) }
+        let region = Region::whole(Family::of(question.peer));
+        match self.resident(question.subject) {
+            Resident::Pod(..) | Resident::Container(_) | Resident::Node(_) => {
+                Judgement { verdict: Verdict::Allow, region, because: Because::NoIsolation }
+            }
+            Resident::Unknown | Resident::Nobody => Judgement {
+                verdict: Verdict::Deny,
+                region,
+                because: Because::UnknownSubject(question.subject),
+            },
+        }
     }
+}
+
+fn allowed<'w>(
+    network: &'w Network,
+    namespace: Option<&Namespace>,
+) -> Result<&'w Network, NetworkChoiceError> {
+    let fits = match (&network.allowed_namespaces, namespace) {
+        (None, _) => true,
+        (Some(selector), Some(namespace)) => selector.matches(&namespace.labels),
+        (Some(_), None) => false,
+    };
+    let namespace = namespace.map(|namespace| namespace.name.clone()).unwrap_or_default();
+    if fits {
+        Ok(network)
+    } else {
+        Err(NetworkChoiceError::NotAllowed { network: network.name.clone(), namespace })
+    }
+}
+
+fn contest(ip: IpAddr, pods: &BTreeSet<PodRef>) -> Option<Problem> {
+    let mut pods = pods.iter();
+    let (first, second) = (pods.next()?, pods.next()?);
+    let message =
+        format!("{ip} is an address of pod {first} too, which counts unless a claim says otherwise");
+    Some(Problem {
+        source: Source::world(),
+        object: Some(ObjectRef::from(second)),
+        field: "status.podIPs".to_owned(),
+        message,
+    })
 }

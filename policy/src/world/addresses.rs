@@ -1,0 +1,174 @@
+//! Who has an address: the claims, the addresses that live pods report, and those of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::name::{Name, PodRef};
+use crate::object::{IpClaim, Node, Pod};
+
+/// The index from addresses to whoever has them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Addresses {
+    claims: BTreeMap<IpAddr, IpClaim>,
+    claims_by_pod: BTreeSet<(PodRef, IpAddr)>,
+    pods: BTreeMap<IpAddr, Holders<PodRef>>,
+    nodes: BTreeMap<IpAddr, Holders<Name>>,
+    /// The addresses that more than one live pod reports.
+    contested: BTreeSet<IpAddr>,
+}
+
+/// Those that say an address is theirs, in order; nearly always one.
+#[derive(Clone, Debug)]
+enum Holders<T> {
+    One(T),
+    Many(BTreeSet<T>),
+}
+
+impl<T: Ord + Clone> Holders<T> {
+    /// The one that counts: the first in order, whatever the order of the edits.
+    fn first(&self) -> Option<&T> {
+        match self {
+            Holders::One(holder) => Some(holder),
+            Holders::Many(holders) => holders.first(),
+        }
+    }
+
+    fn with(self, holder: &T) -> Holders<T> {
+        let mut holders = self.into_set();
+        holders.insert(holder.clone());
+        if holders.len() > 1 { Holders::Many(holders) } else { Holders::One(holder.clone()) }
+    }
+
+    fn without(self, holder: &T) -> Option<Holders<T>> {
+        let mut holders = self.into_set();
+        holders.remove(holder);
+        if holders.len() > 1 { Some(Holders::Many(holders)) } else { holders.pop_first().map(Holders::One) }
+    }
+
+    fn into_set(self) -> BTreeSet<T> {
+        match self {
+            Holders::One(holder) => BTreeSet::from([holder]),
+            Holders::Many(holders) => holders,
+        }
+    }
+}
+
+fn enter<T: Ord + Clone>(index: &mut BTreeMap<IpAddr, Holders<T>>, ip: IpAddr, holder: &T) {
+    let entry = match index.remove(&ip) {
+        Some(holders) => holders.with(holder),
+        None => Holders::One(holder.clone()),
+    };
+    index.insert(ip, entry);
+}
+
+fn leave<T: Ord + Clone>(index: &mut BTreeMap<IpAddr, Holders<T>>, ip: IpAddr, holder: &T) {
+    if let Some(rest) = index.remove(&ip).and_then(|holders| holders.without(holder)) {
+        index.insert(ip, rest);
+    }
+}
+
+/// The addresses that a pod has by its status: none unless it is live and scheduled.
+pub(super) fn reported(pod: &Pod) -> &[IpAddr] {
+    if pod.is_live() && pod.node.is_some() { &pod.ips } else { &[] }
+}
+
+impl Addresses {
+    /// The claim of an address.
+    pub(super) fn claim(&self, ip: IpAddr) -> Option<&IpClaim> {
+        self.claims.get(&ip)
+    }
+
+    /// All claims by address.
+    pub(super) fn claims(&self) -> impl Iterator<Item = &IpClaim> {
+        self.claims.values()
+    }
+
+    /// The addresses whose claims name a pod.
+    pub(super) fn claimed_by<'a>(&'a self, pod: &'a PodRef) -> impl Iterator<Item = IpAddr> + 'a {
+        let lowest = (pod.clone(), IpAddr::from([0, 0, 0, 0]));
+        self.claims_by_pod.range(lowest..).take_while(move |(of, _)| of == pod).map(|(_, ip)| *ip)
+    }
+
+    /// The live pod that reports an address.
+    pub(super) fn reporter(&self, ip: IpAddr) -> Option<&PodRef> {
+        self.pods.get(&ip).and_then(Holders::first)
+    }
+
+    /// The node that has an address.
+    pub(super) fn node(&self, ip: IpAddr) -> Option<&Name> {
+        self.nodes.get(&ip).and_then(Holders::first)
+    }
+
+    /// Whether an address of the prefix is claimed or a node's.
+    pub(super) fn meets(&self, net: &IpNet) -> bool {
+        let bounds = || net.network()..=net.broadcast();
+        self.claims.range(bounds()).next().is_some() || self.nodes.range(bounds()).next().is_some()
+    }
+
+    /// The addresses that more than one live pod reports, with those pods.
+    pub(super) fn contested(&self) -> impl Iterator<Item = (IpAddr, &BTreeSet<PodRef>)> {
+        self.contested.iter().filter_map(|ip| match self.pods.get(ip) {
+            Some(Holders::Many(pods)) => Some((*ip, pods)),
+            _ => None,
+        })
+    }
+
+    /// Puts a claim in place; gives back the one before.
+    pub(super) fn put_claim(&mut self, claim: IpClaim) -> Option<IpClaim> {
+        let before = self.remove_claim(claim.ip);
+        if let Some(pod) = &claim.pod {
+            self.claims_by_pod.insert((pod.reference(), claim.ip));
+        }
+        self.claims.insert(claim.ip, claim);
+        before
+    }
+
+    /// Takes a claim away and gives it back.
+    pub(super) fn remove_claim(&mut self, ip: IpAddr) -> Option<IpClaim> {
+        let claim = self.claims.remove(&ip)?;
+        if let Some(pod) = &claim.pod {
+            self.claims_by_pod.remove(&(pod.reference(), ip));
+        }
+        Some(claim)
+    }
+
+    /// Enters the addresses that a pod reports.
+    pub(super) fn enter_pod(&mut self, pod: &Pod) {
+        for ip in reported(pod) {
+            enter(&mut self.pods, *ip, &pod.reference);
+            self.note_contest(*ip);
+        }
+    }
+
+    /// Takes out the addresses that a pod reported.
+    pub(super) fn leave_pod(&mut self, pod: &Pod) {
+        for ip in reported(pod) {
+            leave(&mut self.pods, *ip, &pod.reference);
+            self.note_contest(*ip);
+        }
+    }
+
+    fn note_contest(&mut self, ip: IpAddr) {
+        if matches!(self.pods.get(&ip), Some(Holders::Many(_))) {
+            self.contested.insert(ip);
+        } else {
+            self.contested.remove(&ip);
+        }
+    }
+
+    /// Enters the addresses of a node.
+    pub(super) fn enter_node(&mut self, node: &Node) {
+        for ip in node.every_address() {
+            enter(&mut self.nodes, ip, &node.name);
+        }
+    }
+
+    /// Takes out the addresses of a node.
+    pub(super) fn leave_node(&mut self, node: &Node) {
+        for ip in node.every_address() {
+            leave(&mut self.nodes, ip, &node.name);
+        }
+    }
+}
