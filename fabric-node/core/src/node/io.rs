@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use openflow::{FlowMod, FlowStats, Mac};
 use openflow::message::{FlowRemoved, MeterMod, PacketIn, Resume};
+use openflow::{FlowMod, FlowStats, Mac};
 use policy::{Edit, IpClaim, Name};
 
 /// Number of an errand that the node waits for.

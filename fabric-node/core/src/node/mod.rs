@@ -1,5 +1,279 @@
 //! The agent as a state machine: events in, commands out, time passed in.
+//!
+//! ```text
+//!   world synced ─┐
+//!   ports ready ──┼─► dump ─► compare, adopt, commit ─► up ─► (every few minutes, and after any doubt) dump ...
+//!   switch up ────┘                                     │
+//!                                                       └─ switch or database away: what is there goes on;
+//!                                                          back: from the top
+//! ```
+//!
+//! [`Node::handle`] takes an event, [`Node::handle_timeout`] the passing of time;
+//! [`Node::poll_command`] gives what is to be done and [`Node::poll_timeout`] when to
+//! come back. Start, restart, reconnect and repair are one path: a dump of the switch
+//! is compared with what it should hold ([`reconcile`]). An attachment's way is in
+//! [`attach`] and [`detach`], a packet's in [`learning`], the world's in [`edits`].
 
+mod attach;
+mod book;
+mod claims;
+mod detach;
+mod edits;
 mod io;
+mod learning;
+mod leases;
+mod memory;
+mod reconcile;
+mod requests;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use openflow::FlowTable;
+use openflow::message::PacketIn;
+use policy::{Name, World};
+
+use book::Book;
+use learning::Parked;
+use leases::Leases;
+use memory::Memory;
+use requests::Held;
 
 pub use io::*;
+pub use status::{AttachmentStatus, PuntCounts, StatusView};
+
+use crate::pipeline::learned::Context;
+use crate::pipeline::site::Site;
+
+/// What the node is told once.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// Name of this node.
+    pub node: Name,
+    /// The bridge, which is also the name of its LOCAL device.
+    pub bridge: String,
+    /// Name of the VXLAN tunnel port.
+    pub vxlan_port: String,
+    /// MTU of the interface that carries tunnels, bytes.
+    pub carrier_mtu: u32,
+    /// Whether containers must compute transmit checksums themselves (userspace datapath).
+    pub software_checksums: bool,
+    /// New conversations a second that one pod may ask about.
+    pub punts_per_second: u32,
+    /// Learned verdicts that one pod may hold.
+    pub verdicts_per_pod: usize,
+    /// How long a freed address rests.
+    pub claim_rest: Duration,
+    /// How often the switch is compared with what it should hold.
+    pub reconcile_every: Duration,
+    /// Anything that differs between agents and runs.
+    pub seed: u64,
+}
+
+/// What an outcome is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Errand {
+    Claim { key: AttachmentKey, ip: IpAddr },
+    Release { ip: IpAddr },
+    Wire { key: AttachmentKey },
+    Recheck { key: AttachmentKey, id: RequestId },
+    Check { id: RequestId },
+    AddPort { key: AttachmentKey },
+    Install { key: AttachmentKey },
+    RemovePort { key: AttachmentKey },
+    Uninstall { key: AttachmentKey },
+    RemoveWire { key: AttachmentKey },
+    ForgetStranger { id: RequestId },
+    Dump,
+    Commit,
+    Flush,
+}
+
+/// The agent.
+pub struct Node {
+    config: NodeConfig,
+    world: World,
+    world_synced: bool,
+    site: Site,
+    ports: BTreeMap<String, PortRow>,
+    ports_ready: bool,
+    /// Whether the book was read from the database since the start.
+    book_read: bool,
+    switch_connected: bool,
+    /// Whether the switch holds what it should, as far as is known; changes go out as they come.
+    up: bool,
+    dumping: Option<Task>,
+    next_reconcile: Option<Instant>,
+    book: Book,
+    leases: Leases,
+    memory: Memory,
+    /// The node's own static flows, as last sent.
+    node_flows: FlowTable,
+    parked: Vec<Parked>,
+    held_punts: VecDeque<Box<PacketIn>>,
+    held_requests: Vec<Held>,
+    /// Ports that could not be removed when their container went.
+    orphans: BTreeSet<String>,
+    /// Since when a port's device is missing.
+    missing_since: BTreeMap<String, Instant>,
+    host: HostState,
+    peers_settled: bool,
+    /// Attachments that wait only for the tunnel peers, with the time that is enough.
+    warming: Vec<(AttachmentKey, Instant)>,
+    errands: BTreeMap<Task, Errand>,
+    next_task: u64,
+    commands: VecDeque<Command>,
+    counts: PuntCounts,
+}
+
+impl Node {
+    /// An agent that knows nothing yet.
+    #[must_use]
+    pub fn new(config: NodeConfig) -> Node {
+        let site = Site { node: config.node.clone(), ..Site::default() };
+        Node {
+            leases: Leases::new(config.claim_rest, config.seed),
+            config,
+            world: World::new(),
+            world_synced: false,
+            site,
+            ports: BTreeMap::new(),
+            ports_ready: false,
+            book_read: false,
+            switch_connected: false,
+            up: false,
+            dumping: None,
+            next_reconcile: None,
+            book: Book::default(),
+            memory: Memory::default(),
+            node_flows: FlowTable::new(),
+            parked: Vec::new(),
+            held_punts: VecDeque::new(),
+            held_requests: Vec::new(),
+            orphans: BTreeSet::new(),
+            missing_since: BTreeMap::new(),
+            host: HostState::default(),
+            peers_settled: true,
+            warming: Vec::new(),
+            errands: BTreeMap::new(),
+            next_task: 0,
+            commands: VecDeque::new(),
+            counts: PuntCounts::default(),
+        }
+    }
+
+    /// Takes an event.
+    pub fn handle(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::World(edits) => self.handle_edits(edits, now),
+            Event::WorldSynced => {
+                self.world_synced = true;
+                self.refresh_site(now);
+                self.start_if_complete(now);
+            }
+            Event::Ports(event) => self.handle_ports(event, now),
+            Event::Switch(event) => self.handle_switch(event, now),
+            Event::PeersSettled(peers) => self.handle_peers_settled(&peers, now),
+            Event::Request { id, request } => self.handle_request(id, request, now),
+            Event::Done { task, outcome } => self.handle_outcome(task, outcome, now),
+        }
+    }
+
+    /// Takes the passing of time; to be called when [`Node::poll_timeout`] is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.expire_parked(now);
+        self.expire_held(now);
+        self.finish_warm(now);
+        self.sweep_missing(now);
+        if self.next_reconcile.is_some_and(|at| at <= now) {
+            self.request_dump(now);
+        }
+    }
+
+    /// When [`Node::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let parked = self.parked.iter().map(|p| p.until);
+        let held = self.held_requests.iter().map(|h| h.until);
+        let warming = self.warming.iter().map(|(_, until)| *until);
+        let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
+        parked.chain(held).chain(warming).chain(missing).chain(self.next_reconcile).min()
+    }
+
+    /// The next thing to do.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    fn handle_switch(&mut self, event: SwitchEvent, now: Instant) {
+        match event {
+            SwitchEvent::Connected => {
+                self.switch_connected = true;
+                self.up = false;
+                self.dumping = None;
+                self.start_if_complete(now);
+            }
+            SwitchEvent::Disconnected => {
+                self.switch_connected = false;
+                self.up = false;
+                self.dumping = None;
+                self.next_reconcile = None;
+                self.parked.clear();
+                self.held_punts.clear();
+            }
+            SwitchEvent::PacketIn(packet_in) => self.handle_packet_in(packet_in, now),
+            SwitchEvent::FlowRemoved(removed) => self.handle_flow_removed(&removed),
+        }
+    }
+
+    fn handle_outcome(&mut self, task: Task, outcome: Outcome, now: Instant) {
+        let Some(errand) = self.errands.remove(&task) else { return };
+        match (errand, outcome) {
+            (Errand::Claim { key, ip }, Outcome::Claim(result)) => self.claimed(&key, ip, result, now),
+            (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result, now),
+            (Errand::Wire { key }, Outcome::Wire(result)) => self.wired(&key, result),
+            (Errand::Recheck { key, id }, Outcome::Wire(result)) => self.rechecked(&key, id, result),
+            (Errand::Check { id }, Outcome::Wire(result)) => {
+                self.reply(id, result.map(|()| Reply::Done).map_err(RequestError::Failed));
+            }
+            (Errand::AddPort { key }, Outcome::Port(result)) => self.ported(&key, result),
+            (Errand::Install { key }, Outcome::Committed(result)) => self.installed(&key, result, now),
+            (Errand::RemovePort { key }, Outcome::Port(result)) => {
+                if result.is_err() {
+                    self.orphans.insert(book::host_name(&key));
+                }
+                self.left(&key);
+            }
+            // A commit that failed is repaired by the next compare: the flows are no longer wanted.
+            (Errand::Uninstall { key }, Outcome::Committed(_)) => self.left(&key),
+            (Errand::RemoveWire { key }, Outcome::Wire(result)) => self.unwired(&key, result),
+            (Errand::ForgetStranger { id }, Outcome::Wire(_)) => self.reply(id, Ok(Reply::Done)),
+            (Errand::Dump, Outcome::Dump(result)) => self.dumped(task, result, now),
+            (Errand::Commit, Outcome::Committed(Err(_))) => self.doubt(now),
+            _ => {}
+        }
+    }
+
+    fn errand(&mut self, errand: Errand) -> Task {
+        self.next_task += 1;
+        let task = Task(self.next_task);
+        self.errands.insert(task, errand);
+        task
+    }
+
+    fn command(&mut self, command: Command) {
+        self.commands.push_back(command);
+    }
+
+    fn reply(&mut self, id: RequestId, reply: Result<Reply, RequestError>) {
+        self.command(Command::Reply { id, reply });
+    }
+
+    fn context(&self) -> Context<'_, Book> {
+        Context { site: &self.site, world: &self.world, pods: &self.book }
+    }
+}

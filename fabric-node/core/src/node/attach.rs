@@ -1,0 +1,375 @@
+//! An attachment's way in: Network, claims, devices, port, flows, answer.
+//!
+//! Each step starts when the one before has its outcome. What fails, or is no longer
+//! wanted, turns round and takes the way out ([`super::detach`]).
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use openflow::FlowMod;
+use policy::{Family, IpClaim, Mode, Network};
+
+use super::book::{Attachment, Stage};
+use super::{
+    AttachRequest, Attached, AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node, PortRow,
+    PortSpec, PortsCommand, Reply, RequestError, RequestId, SwitchCommand, WireCommand, WireSpec,
+};
+use crate::pipeline::statics::{pod_flows, pod_meters};
+use crate::pipeline::vocabulary::ROUTER_MAC;
+
+/// Claims that others may snatch away before an attachment gives up.
+const CLAIM_TRIES: u32 = 64;
+/// First OpenFlow port asked for: the switch never takes these on its own.
+const FIRST_PORT: u16 = 32_768;
+/// How long an attachment waits for the neighbours of the tunnels.
+const WARM_FOR: Duration = Duration::from_secs(1);
+/// Bytes that VXLAN takes from a packet over IPv4 and IPv6.
+const VXLAN_OVERHEAD: (u32, u32) = (50, 70);
+
+impl Node {
+    pub(super) fn attach(&mut self, id: RequestId, request: AttachRequest, now: Instant) {
+        if let Some(attachment) = self.book.get_mut(&request.key) {
+            if attachment.is_leaving() {
+                let what = format!("interface {} is just being removed", request.key.ifname);
+                return self.reply(id, Err(RequestError::TryAgain(what)));
+            }
+            if attachment.stage != Stage::Ready {
+                return attachment.attaching.push(id);
+            }
+            attachment.netns.clone_from(&request.netns);
+            return self.recheck(&request.key, id);
+        }
+        let Some(zone) = self.book.free_zone() else {
+            return self
+                .reply(id, Err(RequestError::Failed("every conntrack zone of this node is in use".into())));
+        };
+        let mut attachment = Attachment::new(&request, zone);
+        attachment.attaching.push(id);
+        let key = attachment.key.clone();
+        self.book.insert(attachment);
+        if let Err(error) = self.choose(&request, now) {
+            self.fail(&key, error);
+        }
+    }
+
+    /// An attachment that is ready already: its devices are made anew if they are not as they should be.
+    fn recheck(&mut self, key: &AttachmentKey, id: RequestId) {
+        let Some(spec) = self.book.get(key).map(|a| self.wire_spec(a)) else { return };
+        let task = self.errand(Errand::Recheck { key: key.clone(), id });
+        self.command(Command::Wire { task, command: WireCommand::Check(spec) });
+    }
+
+    pub(super) fn rechecked(&mut self, key: &AttachmentKey, id: RequestId, result: Result<(), String>) {
+        let reply = match (result, self.book.get(key)) {
+            (Ok(()), Some(attachment)) => Ok(Reply::Attached(attached(attachment))),
+            (Err(error), _) => {
+                Err(RequestError::Failed(format!("the interface exists, but is not as made: {error}")))
+            }
+            (_, None) => Err(RequestError::TryAgain("the interface went meanwhile".into())),
+        };
+        self.reply(id, reply);
+    }
+
+    /// Network and addresses, and the claims for them.
+    fn choose(&mut self, request: &AttachRequest, now: Instant) -> Result<(), RequestError> {
+        let reference = request.pod.as_ref().map(policy::PodIdent::reference);
+        let pod = reference.as_ref().and_then(|r| self.world.pod(r));
+        if let (Some(reference), None) = (&reference, pod) {
+            return Err(RequestError::TryAgain(format!("pod {reference} is not known here yet")));
+        }
+        let network = self
+            .world
+            .network_for(reference.as_ref())
+            .map_err(|error| RequestError::Invalid(error.to_string()))?
+            .clone();
+        let fixed = match pod {
+            Some(pod) if !pod.annotations.fixed_ips.is_empty() => pod.annotations.fixed_ips.clone(),
+            _ => request.ips.clone(),
+        };
+        let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
+        let mtu = request.mtu.or(network.mtu).unwrap_or_else(|| self.pod_mtu(&network));
+        let addresses = self.addresses(&network, &fixed, &ranges, now)?;
+        let gateways: Vec<IpAddr> =
+            addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
+        if let Some(attachment) = self.book.get_mut(&request.key) {
+            attachment.network = network.name.clone();
+            attachment.mtu = mtu;
+            attachment.gateways = gateways;
+            attachment.fixed = fixed;
+            attachment.stage = Stage::Claiming { open: addresses.len() };
+        }
+        for ip in addresses {
+            self.claim(&request.key, ip);
+        }
+        Ok(())
+    }
+
+    fn addresses(
+        &mut self,
+        network: &Network,
+        fixed: &[IpAddr],
+        ranges: &[policy::IpRange],
+        now: Instant,
+    ) -> Result<Vec<IpAddr>, RequestError> {
+        if let Some(alien) = fixed.iter().find(|ip| !network.contains(**ip)) {
+            let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
+            let what = format!("address {alien} is not in Network {} ({})", network.name, cidrs.join(", "));
+            return Err(RequestError::NoAddress(what));
+        }
+        let mut picked = Vec::new();
+        for family in network.families() {
+            let given = fixed.iter().copied().find(|ip| Family::of(*ip) == family);
+            let ip = match given {
+                Some(ip) => Some(self.leases.hold(ip)),
+                None => self.leases.pick(network, ranges, family, &self.world, now),
+            };
+            match ip {
+                Some(ip) => picked.push(ip),
+                None => {
+                    picked.iter().for_each(|ip| self.leases.settle(*ip));
+                    return Err(full(network, family));
+                }
+            }
+        }
+        Ok(picked)
+    }
+
+    fn claim(&mut self, key: &AttachmentKey, ip: IpAddr) {
+        let Some(attachment) = self.book.get(key) else { return };
+        let claim = IpClaim {
+            ip,
+            network: attachment.network.clone(),
+            mac: attachment.mac.0,
+            node: self.config.node.clone(),
+            pod: attachment.pod.clone(),
+            owner: attachment.owner(),
+            retain: false,
+        };
+        let task = self.errand(Errand::Claim { key: key.clone(), ip });
+        self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
+    }
+
+    pub(super) fn claimed(
+        &mut self,
+        key: &AttachmentKey,
+        ip: IpAddr,
+        result: Result<(), ClaimError>,
+        now: Instant,
+    ) {
+        self.leases.settle(ip);
+        let Some(attachment) = self.book.get_mut(key) else {
+            if result.is_ok() {
+                self.release(ip, &super::book::owner(key));
+            }
+            return;
+        };
+        let own = matches!(&result, Err(ClaimError::Taken(holder)) if holder.owner == attachment.owner());
+        let outcome = match result {
+            Ok(()) => Ok(()),
+            Err(ClaimError::Taken(_)) if own => Ok(()),
+            Err(ClaimError::Taken(holder)) if attachment.fixed.contains(&ip) => Err(taken(&holder)),
+            Err(ClaimError::Taken(_)) if attachment.refused < CLAIM_TRIES && !attachment.is_leaving() => {
+                attachment.refused += 1;
+                return self.claim_another(key, ip, now);
+            }
+            Err(ClaimError::Taken(holder)) => Err(taken(&holder)),
+            Err(ClaimError::Store(error)) => Err(RequestError::TryAgain(format!("claim store: {error}"))),
+        };
+        if let Some(attachment) = self.book.get_mut(key) {
+            match outcome {
+                Ok(()) => attachment.addresses.push(ip),
+                Err(error) => attachment.fault = attachment.fault.take().or(Some(error)),
+            }
+        }
+        self.claim_settled(key);
+    }
+
+    fn claim_another(&mut self, key: &AttachmentKey, refused: IpAddr, now: Instant) {
+        let Some(attachment) = self.book.get(key) else { return };
+        let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
+        let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
+        let Some(network) = self.world.network(&attachment.network).cloned() else { return };
+        let family = Family::of(refused);
+        match self.leases.pick(&network, &ranges, family, &self.world, now) {
+            Some(ip) => self.claim(key, ip),
+            None => {
+                if let Some(attachment) = self.book.get_mut(key) {
+                    attachment.fault = Some(full(&network, family));
+                }
+                self.claim_settled(key);
+            }
+        }
+    }
+
+    /// One claim of an attachment has its last outcome.
+    fn claim_settled(&mut self, key: &AttachmentKey) {
+        let Some(attachment) = self.book.get_mut(key) else { return };
+        let Stage::Claiming { open } = &mut attachment.stage else { return };
+        *open = open.saturating_sub(1);
+        if *open > 0 {
+            return;
+        }
+        if attachment.is_leaving() {
+            return self.leave(key);
+        }
+        attachment.addresses.sort();
+        attachment.stage = Stage::Wiring;
+        attachment.busy = true;
+        let attachment = attachment.clone();
+        let spec = self.wire_spec(&attachment);
+        let task = self.errand(Errand::Wire { key: key.clone() });
+        self.command(Command::Wire { task, command: WireCommand::Create(spec) });
+    }
+
+    pub(super) fn wire_spec(&self, attachment: &Attachment) -> WireSpec {
+        WireSpec {
+            netns: attachment.netns.clone(),
+            ifname: attachment.key.ifname.clone(),
+            host_name: attachment.host_name.clone(),
+            mac: attachment.mac,
+            mtu: attachment.mtu,
+            addresses: attachment.addresses.iter().map(|ip| IpNet::from(*ip)).collect(),
+            gateways: attachment.gateways.clone(),
+            gateway_mac: ROUTER_MAC,
+            software_checksums: self.config.software_checksums,
+        }
+    }
+
+    pub(super) fn wired(&mut self, key: &AttachmentKey, result: Result<(), String>) {
+        self.idle(key);
+        if let Err(error) = result {
+            return self.fail(key, RequestError::Failed(error));
+        }
+        let Some(attachment) = self.book.get_mut(key) else { return };
+        if attachment.is_leaving() {
+            return self.leave(key);
+        }
+        attachment.stage = Stage::Porting;
+        attachment.busy = true;
+        let spec = PortSpec {
+            name: attachment.host_name.clone(),
+            ofport_request: FIRST_PORT + attachment.zone % (u16::MAX - FIRST_PORT - 256),
+            external_ids: attachment.external_ids(),
+        };
+        let task = self.errand(Errand::AddPort { key: key.clone() });
+        self.command(Command::Ports { task, command: PortsCommand::Add(spec) });
+    }
+
+    pub(super) fn ported(&mut self, key: &AttachmentKey, result: Result<Option<PortRow>, String>) {
+        self.idle(key);
+        let row = match result {
+            Ok(Some(row)) => row,
+            Ok(None) => return self.fail(key, RequestError::Failed("the switch gave no port".into())),
+            Err(error) => return self.fail(key, RequestError::TryAgain(error)),
+        };
+        let port = row.ofport;
+        self.ports.insert(row.name.clone(), row);
+        let Some(attachment) = self.book.get_mut(key) else { return };
+        attachment.stage = Stage::Installing;
+        if attachment.is_leaving() {
+            return self.leave(key);
+        }
+        self.book.set_port(key, port);
+        self.install(key);
+    }
+
+    /// Sends an attachment's flows; while the switch is away, the compare that follows will.
+    pub(super) fn install(&mut self, key: &AttachmentKey) {
+        let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
+        if !self.up {
+            return;
+        }
+        let flows: Vec<FlowMod> = pod_flows(&pod).into_iter().map(FlowMod::add).collect();
+        let meters = pod_meters(&pod, self.config.punts_per_second);
+        let flush = self.errand(Errand::Flush);
+        self.command(Command::Switch(SwitchCommand::FlushZone { task: flush, zone: pod.zone }));
+        let task = self.errand(Errand::Install { key: key.clone() });
+        self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
+    }
+
+    pub(super) fn installed(&mut self, key: &AttachmentKey, result: Result<(), String>, now: Instant) {
+        if result.is_err() {
+            return self.doubt(now);
+        }
+        let Some(attachment) = self.book.get_mut(key) else { return };
+        if attachment.stage != Stage::Installing {
+            return;
+        }
+        if attachment.is_leaving() {
+            return self.leave(key);
+        }
+        self.warming.push((key.clone(), now + WARM_FOR));
+        self.finish_warm(now);
+    }
+
+    /// Answers for attachments whose flows are in place, once the tunnels' neighbours are known.
+    pub(super) fn finish_warm(&mut self, now: Instant) {
+        for (key, until) in std::mem::take(&mut self.warming) {
+            if !self.peers_settled && until > now {
+                self.warming.push((key, until));
+                continue;
+            }
+            let Some(attachment) = self.book.get_mut(&key) else { continue };
+            if attachment.stage != Stage::Installing {
+                continue;
+            }
+            attachment.stage = Stage::Ready;
+            let reply = Reply::Attached(attached(attachment));
+            for id in std::mem::take(&mut attachment.attaching) {
+                self.reply(id, Ok(reply.clone()));
+            }
+        }
+    }
+
+    /// The errand under way has its outcome.
+    fn idle(&mut self, key: &AttachmentKey) {
+        if let Some(attachment) = self.book.get_mut(key) {
+            attachment.busy = false;
+        }
+    }
+
+    /// Turns an attachment round.
+    pub(super) fn fail(&mut self, key: &AttachmentKey, error: RequestError) {
+        if let Some(attachment) = self.book.get_mut(key) {
+            attachment.fault = attachment.fault.take().or(Some(error));
+        }
+        self.leave(key);
+    }
+
+    fn pod_mtu(&self, network: &Network) -> u32 {
+        match network.mode {
+            Mode::Overlay { .. } => {
+                let node = self.world.node(&self.config.node);
+                let over_v6 = node.and_then(|n| n.tunnel_address).is_some_and(|a| a.is_ipv6());
+                self.config.carrier_mtu - if over_v6 { VXLAN_OVERHEAD.1 } else { VXLAN_OVERHEAD.0 }
+            }
+            Mode::Underlay { .. } => self.config.carrier_mtu,
+        }
+    }
+}
+
+fn attached(attachment: &Attachment) -> Attached {
+    Attached {
+        host_name: attachment.host_name.clone(),
+        mac: attachment.mac,
+        mtu: attachment.mtu,
+        addresses: attachment.addresses.iter().map(|ip| IpNet::from(*ip)).collect(),
+        gateways: attachment.gateways.clone(),
+        network: attachment.network.clone(),
+    }
+}
+
+fn taken(holder: &IpClaim) -> RequestError {
+    let who = match &holder.pod {
+        Some(pod) => format!("pod {}", pod.reference()),
+        None => format!("container {}", holder.owner),
+    };
+    RequestError::NoAddress(format!("address {} is held by {who} on node {}", holder.ip, holder.node))
+}
+
+fn full(network: &Network, family: Family) -> RequestError {
+    let pool: Vec<String> = network.pool(family).map(|range| range.to_string()).collect();
+    let what = format!("Network {}: no free address in {}", network.name, pool.join(", "));
+    RequestError::NoAddress(what)
+}

@@ -1,0 +1,308 @@
+//! The book of attachments: what is attached here, and how far each has come.
+//!
+//! The book is written into `external_ids` of the interfaces, so that the database of
+//! Open vSwitch gives it back after a restart ([`Attachment::external_ids`], [`Attachment::read`]).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use openflow::Mac;
+use policy::{Name, PodIdent};
+
+use super::{AttachRequest, AttachmentKey, PortRow, RequestId};
+use crate::pipeline::learned::Pods;
+use crate::pipeline::site::LocalPod;
+use crate::pipeline::vocabulary::stable_id;
+
+/// How far an attachment has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its pod is not known yet.
+    Unknown,
+    /// Claims are being made.
+    Claiming {
+        /// Claims without an outcome.
+        open: usize,
+    },
+    /// The pair of devices is being made.
+    Wiring,
+    /// The port is being added.
+    Porting,
+    /// The flows are being installed.
+    Installing,
+    /// It carries traffic.
+    Ready,
+    /// Flows and port are going; then the devices, then the claims.
+    Leaving {
+        /// Steps without an outcome.
+        open: usize,
+    },
+}
+
+/// One interface of one container.
+#[derive(Debug, Clone)]
+pub(super) struct Attachment {
+    pub key: AttachmentKey,
+    pub netns: String,
+    /// Name of the network configuration that asked.
+    pub configuration: String,
+    pub pod: Option<PodIdent>,
+    pub network: Name,
+    pub host_name: String,
+    pub zone: u16,
+    pub mac: Mac,
+    pub mtu: u32,
+    pub addresses: Vec<IpAddr>,
+    pub gateways: Vec<IpAddr>,
+    pub stage: Stage,
+    /// Whether an errand is under way whose outcome must come before the next step.
+    pub busy: bool,
+    /// Fixed addresses, which may not be replaced by others.
+    pub fixed: Vec<IpAddr>,
+    /// Addresses tried for this attachment and found taken.
+    pub refused: u32,
+    /// Requests to attach that wait for it.
+    pub attaching: Vec<RequestId>,
+    /// Requests to detach that wait for it.
+    pub detaching: Vec<RequestId>,
+    /// Why it is going, where that is a fault.
+    pub fault: Option<super::RequestError>,
+}
+
+impl Attachment {
+    pub fn new(request: &AttachRequest, zone: u16) -> Attachment {
+        Attachment {
+            key: request.key.clone(),
+            netns: request.netns.clone(),
+            configuration: request.network.clone(),
+            pod: request.pod.clone(),
+            network: Name::default(),
+            host_name: host_name(&request.key),
+            zone,
+            mac: request.mac.unwrap_or_else(|| made_mac(&request.key)),
+            mtu: 0,
+            addresses: Vec::new(),
+            gateways: Vec::new(),
+            stage: Stage::Unknown,
+            busy: false,
+            fixed: Vec::new(),
+            refused: 0,
+            attaching: Vec::new(),
+            detaching: Vec::new(),
+            fault: None,
+        }
+    }
+
+    /// `owner` of its claims.
+    pub fn owner(&self) -> String {
+        owner(&self.key)
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        !self.detaching.is_empty() || self.fault.is_some() || matches!(self.stage, Stage::Leaving { .. })
+    }
+
+    /// What the interface's row remembers.
+    pub fn external_ids(&self) -> BTreeMap<String, String> {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let gateways: Vec<String> = self.gateways.iter().map(ToString::to_string).collect();
+        let mut ids = vec![
+            (CONTAINER, self.key.container_id.clone()),
+            (IFNAME, self.key.ifname.clone()),
+            (NETNS, self.netns.clone()),
+            (CONFIGURATION, self.configuration.clone()),
+            (NETWORK, self.network.to_string()),
+            (ZONE, self.zone.to_string()),
+            (MAC, self.mac.to_string()),
+            (MTU, self.mtu.to_string()),
+            (ADDRESSES, addresses.join(",")),
+            (GATEWAYS, gateways.join(",")),
+        ];
+        if let Some(pod) = &self.pod {
+            ids.push((POD, pod.reference().to_string()));
+            ids.push((POD_UID, pod.uid.to_string()));
+        }
+        ids.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+    }
+
+    /// Reads the row of an interface; `None` for one that is no pod's, or that is
+    /// damaged beyond use.
+    pub fn read(row: &PortRow) -> Option<Attachment> {
+        let get = |key: &str| row.external_ids.get(key);
+        let list = |key: &str| -> Option<Vec<IpAddr>> {
+            get(key)?.split(',').filter(|a| !a.is_empty()).map(|a| a.parse().ok()).collect()
+        };
+        let key = AttachmentKey { container_id: get(CONTAINER)?.clone(), ifname: get(IFNAME)?.clone() };
+        let pod = get(POD).and_then(|pod| pod.split_once('/')).map(|(namespace, name)| PodIdent {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: get(POD_UID).map_or_else(Name::default, |uid| uid.as_str().into()),
+        });
+        Some(Attachment {
+            netns: get(NETNS)?.clone(),
+            configuration: get(CONFIGURATION).cloned().unwrap_or_default(),
+            pod,
+            network: get(NETWORK)?.as_str().into(),
+            host_name: row.name.clone(),
+            zone: get(ZONE)?.parse().ok().filter(|zone| *zone > 0)?,
+            mac: get(MAC)?.parse().ok()?,
+            mtu: get(MTU)?.parse().ok()?,
+            addresses: list(ADDRESSES)?,
+            gateways: list(GATEWAYS)?,
+            stage: Stage::Ready,
+            busy: false,
+            fixed: Vec::new(),
+            refused: 0,
+            attaching: Vec::new(),
+            detaching: Vec::new(),
+            fault: None,
+            key,
+        })
+    }
+}
+
+const CONTAINER: &str = "fabric.container";
+const IFNAME: &str = "fabric.ifname";
+const NETNS: &str = "fabric.netns";
+const CONFIGURATION: &str = "fabric.configuration";
+const POD: &str = "fabric.pod";
+const POD_UID: &str = "fabric.pod-uid";
+const NETWORK: &str = "fabric.network";
+const ZONE: &str = "fabric.zone";
+const MAC: &str = "fabric.mac";
+const MTU: &str = "fabric.mtu";
+const ADDRESSES: &str = "fabric.addresses";
+const GATEWAYS: &str = "fabric.gateways";
+
+/// `owner` of the claims of an attachment.
+pub(super) fn owner(key: &AttachmentKey) -> String {
+    format!("{}/{}", key.container_id, key.ifname)
+}
+
+/// Name of the host's end: the same for the same attachment, always.
+pub(super) fn host_name(key: &AttachmentKey) -> String {
+    let id = stable_id(&[b"host", key.container_id.as_bytes(), key.ifname.as_bytes()]);
+    format!("fab{:011x}", id & 0xfff_ffff_ffff)
+}
+
+/// A locally administered unicast address: the same for the same attachment, always.
+fn made_mac(key: &AttachmentKey) -> Mac {
+    let id = stable_id(&[b"mac", key.container_id.as_bytes(), key.ifname.as_bytes()]);
+    let [_, _, _, a, b, c, d, e] = id.to_be_bytes();
+    Mac([0x0e, a, b, c, d, e])
+}
+
+/// All attachments, with the local pods that have a port.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    attachments: BTreeMap<AttachmentKey, Attachment>,
+    pods: BTreeMap<u16, LocalPod>,
+    ports: BTreeMap<u32, u16>,
+    addresses: BTreeMap<IpAddr, u16>,
+    zones: BTreeMap<u16, AttachmentKey>,
+    last_zone: u16,
+}
+
+/// Highest conntrack zone that is used: meters are numbered after zones.
+const LAST_ZONE: u16 = 32_000;
+
+impl Book {
+    pub fn get(&self, key: &AttachmentKey) -> Option<&Attachment> {
+        self.attachments.get(key)
+    }
+
+    pub fn get_mut(&mut self, key: &AttachmentKey) -> Option<&mut Attachment> {
+        self.attachments.get_mut(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Attachment> {
+        self.attachments.values()
+    }
+
+    pub fn keys(&self) -> Vec<AttachmentKey> {
+        self.attachments.keys().cloned().collect()
+    }
+
+    pub fn pods(&self) -> impl Iterator<Item = &LocalPod> {
+        self.pods.values()
+    }
+
+    pub fn by_host_name(&self, name: &str) -> Option<&Attachment> {
+        self.attachments.values().find(|a| a.host_name == name)
+    }
+
+    pub fn holds(&self, owner_of_claim: &str) -> bool {
+        self.attachments.values().any(|a| a.owner() == owner_of_claim)
+    }
+
+    /// The next zone that nobody has, the longest unused first.
+    pub fn free_zone(&mut self) -> Option<u16> {
+        let after = self.last_zone;
+        let zone = (after + 1..=LAST_ZONE).chain(1..=after).find(|z| !self.zones.contains_key(z))?;
+        self.last_zone = zone;
+        Some(zone)
+    }
+
+    pub fn insert(&mut self, attachment: Attachment) {
+        self.zones.insert(attachment.zone, attachment.key.clone());
+        self.last_zone = self.last_zone.max(attachment.zone);
+        self.attachments.insert(attachment.key.clone(), attachment);
+    }
+
+    /// Notes the port that the switch gave to an attachment; false if that was known.
+    pub fn set_port(&mut self, key: &AttachmentKey, port: Option<u32>) -> bool {
+        let Some(attachment) = self.attachments.get(key) else { return false };
+        let zone = attachment.zone;
+        let had = self.pods.get(&zone).map(|pod| pod.port);
+        if had == port {
+            return false;
+        }
+        let addresses = attachment.addresses.clone();
+        let mac = attachment.mac;
+        self.forget_pod(zone);
+        if let Some(port) = port {
+            if let Some(stale) = self.ports.get(&port).copied() {
+                self.forget_pod(stale);
+            }
+            self.ports.insert(port, zone);
+            for address in &addresses {
+                self.addresses.insert(*address, zone);
+            }
+            self.pods.insert(zone, LocalPod { zone, port, mac, addresses });
+        }
+        true
+    }
+
+    fn forget_pod(&mut self, zone: u16) {
+        let Some(pod) = self.pods.remove(&zone) else { return };
+        if self.ports.get(&pod.port) == Some(&zone) {
+            self.ports.remove(&pod.port);
+        }
+        for address in pod.addresses {
+            if self.addresses.get(&address) == Some(&zone) {
+                self.addresses.remove(&address);
+            }
+        }
+    }
+
+    pub fn remove(&mut self, key: &AttachmentKey) -> Option<Attachment> {
+        let attachment = self.attachments.remove(key)?;
+        self.forget_pod(attachment.zone);
+        self.zones.remove(&attachment.zone);
+        Some(attachment)
+    }
+}
+
+impl Pods for Book {
+    fn by_zone(&self, zone: u16) -> Option<&LocalPod> {
+        self.pods.get(&zone)
+    }
+
+    fn by_port(&self, port: u32) -> Option<&LocalPod> {
+        self.pods.get(self.ports.get(&port)?)
+    }
+
+    fn by_address(&self, address: IpAddr) -> Option<&LocalPod> {
+        self.pods.get(self.addresses.get(&address)?)
+    }
+}

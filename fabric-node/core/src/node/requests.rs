@@ -1,0 +1,133 @@
+//! Requests from the container runtime: at once where the agent can, held for a moment where it cannot yet.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::book::{self, Stage};
+use super::{
+    AttachmentKey, Command, Errand, Node, Reply, Request, RequestError, RequestId, WireCommand, WireSpec,
+};
+
+/// How long a request waits for the agent to be able to serve it.
+const HELD_FOR: Duration = Duration::from_secs(10);
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub id: RequestId,
+    pub request: Request,
+    pub until: Instant,
+}
+
+impl Node {
+    pub(super) fn handle_request(&mut self, id: RequestId, request: Request, now: Instant) {
+        match &request {
+            Request::Ready => {
+                let reply = match self.lacks() {
+                    None => Ok(Reply::Done),
+                    Some(lack) => Err(RequestError::NotReady(lack)),
+                };
+                self.reply(id, reply);
+            }
+            _ if !self.can_serve(&request) => {
+                self.held_requests.push(Held { id, request, until: now + HELD_FOR });
+            }
+            _ => self.serve(id, request, now),
+        }
+    }
+
+    /// What is missing before containers can be attached; `None` if nothing is.
+    #[must_use]
+    pub fn lacks(&self) -> Option<String> {
+        if !self.world_synced {
+            return Some("the store has not delivered its first full list".into());
+        }
+        if self.world.node(&self.config.node).is_none() {
+            return Some(format!("the cluster has no Node object named {}", self.config.node));
+        }
+        if !self.ports_ready {
+            return Some("the database of Open vSwitch is not reachable".into());
+        }
+        if !self.switch_connected {
+            return Some(format!("the OpenFlow connection to {} is down", self.config.bridge));
+        }
+        (!self.up).then(|| format!("the flows of {} are not compared yet", self.config.bridge))
+    }
+
+    /// Attaching needs everything; the rest needs the book alone.
+    fn can_serve(&self, request: &Request) -> bool {
+        match request {
+            Request::Attach(_) => self.lacks().is_none(),
+            _ => self.book_read,
+        }
+    }
+
+    fn serve(&mut self, id: RequestId, request: Request, now: Instant) {
+        match request {
+            Request::Attach(request) => self.attach(id, request, now),
+            Request::Detach(key) => self.detach(id, &key),
+            Request::Check { key, netns } => self.check(id, &key, &netns),
+            Request::Collect { network, valid } => self.collect(id, &network, &valid),
+            Request::Ready => self.handle_request(id, Request::Ready, now),
+        }
+    }
+
+    /// Serves what has waited, as far as that is possible by now.
+    pub(super) fn serve_held(&mut self, now: Instant) {
+        for held in std::mem::take(&mut self.held_requests) {
+            if self.can_serve(&held.request) {
+                self.serve(held.id, held.request, now);
+            } else {
+                self.held_requests.push(held);
+            }
+        }
+    }
+
+    pub(super) fn expire_held(&mut self, now: Instant) {
+        for held in std::mem::take(&mut self.held_requests) {
+            if held.until > now {
+                self.held_requests.push(held);
+                continue;
+            }
+            let lack = self.lacks().unwrap_or_else(|| "the agent is starting".into());
+            match held.request {
+                // Without the book, the interface itself can still go; the port follows when its device is missed.
+                Request::Detach(key) => self.forget_stranger(held.id, &key),
+                _ => self.reply(held.id, Err(RequestError::TryAgain(lack))),
+            }
+        }
+    }
+
+    pub(super) fn forget_stranger(&mut self, id: RequestId, key: &AttachmentKey) {
+        let task = self.errand(Errand::ForgetStranger { id });
+        let host_name = book::host_name(key);
+        self.command(Command::Wire { task, command: WireCommand::Remove { host_name } });
+    }
+
+    fn check(&mut self, id: RequestId, key: &AttachmentKey, netns: &str) {
+        let Some(attachment) = self.book.get(key) else {
+            let what = format!("container {} has no interface {} here", key.container_id, key.ifname);
+            return self.reply(id, Err(RequestError::Unknown(what)));
+        };
+        if attachment.stage != Stage::Ready || self.book_port(key).is_none() {
+            let what = format!("interface {} of container {} is not ready", key.ifname, key.container_id);
+            return self.reply(id, Err(RequestError::Failed(what)));
+        }
+        let spec = WireSpec { netns: netns.to_owned(), ..self.wire_spec(attachment) };
+        let task = self.errand(Errand::Check { id });
+        self.command(Command::Wire { task, command: WireCommand::Check(spec) });
+    }
+
+    fn collect(&mut self, id: RequestId, configuration: &str, valid: &BTreeSet<AttachmentKey>) {
+        let stale: Vec<AttachmentKey> = self
+            .book
+            .iter()
+            .filter(|a| a.configuration == configuration && !valid.contains(&a.key))
+            .map(|a| a.key.clone())
+            .collect();
+        for key in stale {
+            self.leave(&key);
+        }
+        self.reply(id, Ok(Reply::Done));
+    }
+}

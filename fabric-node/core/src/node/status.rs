@@ -1,0 +1,137 @@
+//! What the node says of itself.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Instant;
+
+use openflow::Mac;
+use policy::{IpClaim, World};
+
+use super::book::Stage;
+use super::{AttachmentKey, Node};
+use crate::pipeline::learned::{PuntError, Verdict};
+use crate::pipeline::vocabulary::Table;
+
+/// Packets that came to the agent, by table and outcome.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PuntCounts {
+    counts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+impl PuntCounts {
+    pub(super) fn answered(&mut self, table: Table, verdict: Verdict) {
+        let outcome = match verdict {
+            Verdict::Resume => "allowed",
+            Verdict::Drop => "denied",
+            Verdict::Wait(_) => "waiting",
+        };
+        *self.counts.entry((table.name(), outcome)).or_default() += 1;
+    }
+
+    pub(super) fn unreadable(&mut self, error: PuntError) {
+        let outcome = match error {
+            PuntError::Metadata(_) => "foreign",
+            PuntError::NotIp => "malformed",
+        };
+        *self.counts.entry((Table::Punt.name(), outcome)).or_default() += 1;
+    }
+
+    /// Table, outcome and number of packets, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
+        self.counts.iter().map(|((table, outcome), packets)| (*table, *outcome, *packets))
+    }
+}
+
+/// An attachment, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachmentStatus {
+    /// Which attachment.
+    pub key: AttachmentKey,
+    /// `namespace/name`, where the runtime named the pod.
+    pub pod: Option<String>,
+    /// The Network.
+    pub network: String,
+    /// Addresses inside.
+    pub addresses: Vec<IpAddr>,
+    /// Hardware address inside.
+    pub mac: Mac,
+    /// The host's end.
+    pub host_name: String,
+    /// OpenFlow port.
+    pub port: Option<u32>,
+    /// Conntrack zone.
+    pub zone: u16,
+    /// Whether it carries traffic.
+    pub ready: bool,
+}
+
+/// The node as it is at one moment.
+#[derive(Debug)]
+pub struct StatusView<'a> {
+    /// What is missing before containers can be attached.
+    pub lacks: Option<String>,
+    /// Whether the world has been read.
+    pub world_synced: bool,
+    /// Whether the database of Open vSwitch is reachable.
+    pub ports_ready: bool,
+    /// Whether the OpenFlow connection is up.
+    pub switch_connected: bool,
+    /// The cluster.
+    pub world: &'a World,
+    /// Attachments, in the order of their keys.
+    pub attachments: Vec<AttachmentStatus>,
+    /// Claims of this node.
+    pub claims: Vec<&'a IpClaim>,
+    /// Addresses whose claims are being made.
+    pub claiming: Vec<IpAddr>,
+    /// Addresses that rest.
+    pub resting: Vec<IpAddr>,
+    /// Static flows.
+    pub static_flows: usize,
+    /// Learned flows by table.
+    pub learned_flows: BTreeMap<&'static str, usize>,
+    /// Packets that came to the agent.
+    pub punts: &'a PuntCounts,
+}
+
+impl Node {
+    /// The node as it is.
+    #[must_use]
+    pub fn status(&self, now: Instant) -> StatusView<'_> {
+        let pods: usize = self.book.pods().map(|pod| crate::pipeline::statics::pod_flows(pod).len()).sum();
+        let mut learned_flows = BTreeMap::new();
+        for (key, _) in self.memory.iter() {
+            let table = Table::from_id(key.table).map_or("?", Table::name);
+            *learned_flows.entry(table).or_default() += 1;
+        }
+        StatusView {
+            lacks: self.lacks(),
+            world_synced: self.world_synced,
+            ports_ready: self.ports_ready,
+            switch_connected: self.switch_connected,
+            world: &self.world,
+            attachments: self.attachments(),
+            claims: self.world.claims().filter(|claim| claim.node == self.config.node).collect(),
+            claiming: self.leases.pending().collect(),
+            resting: self.leases.resting(now).collect(),
+            static_flows: self.node_flows.len() + pods,
+            learned_flows,
+            punts: &self.counts,
+        }
+    }
+
+    fn attachments(&self) -> Vec<AttachmentStatus> {
+        let describe = |a: &super::book::Attachment| AttachmentStatus {
+            key: a.key.clone(),
+            pod: a.pod.as_ref().map(|pod| pod.reference().to_string()),
+            network: a.network.to_string(),
+            addresses: a.addresses.clone(),
+            mac: a.mac,
+            host_name: a.host_name.clone(),
+            port: self.book_port(&a.key),
+            zone: a.zone,
+            ready: a.stage == Stage::Ready,
+        };
+        self.book.iter().map(describe).collect()
+    }
+}

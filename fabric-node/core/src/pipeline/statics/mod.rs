@@ -1,0 +1,64 @@
+//! Flows that are there before the first packet: a few for the node, some a local pod.
+//!
+//! Their number does not depend on the size of the cluster: everything about other
+//! nodes and their pods is learned.
+
+mod node;
+mod pod;
+
+use openflow::message::MeterMod;
+use openflow::{Action, Flow, Match};
+use policy::World;
+
+use super::site::{LocalPod, Site};
+use super::vocabulary::{Cause, Cookie, Kind, Table, priority};
+
+pub use node::{OWN_NODE, node_flows, node_meters, to_host};
+pub use pod::{forget_meters, pod_flows, pod_meters};
+
+/// All static flows of a node: its own and those of its pods.
+#[must_use]
+pub fn static_flows<'a>(
+    site: &Site,
+    world: &World,
+    pods: impl IntoIterator<Item = &'a LocalPod>,
+) -> Vec<Flow> {
+    let mut flows = node_flows(site, world);
+    for pod in pods {
+        flows.extend(pod_flows(pod));
+    }
+    flows
+}
+
+/// All meters of a node: the host's and those of its pods, `rate` punts a second each.
+#[must_use]
+pub fn static_meters<'a>(pods: impl IntoIterator<Item = &'a LocalPod>, rate: u32) -> Vec<MeterMod> {
+    let mut meters = node_meters(rate);
+    for pod in pods {
+        meters.extend(pod_meters(pod, rate));
+    }
+    meters
+}
+
+fn flow(kind: Kind, id: u64, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    Flow { table: table.id(), priority, cookie: Cookie::new(kind, id).0, matches, actions, ..Flow::default() }
+}
+
+fn drop_for(cause: Cause, table: Table, priority: u16, matches: Match) -> Flow {
+    Flow { table: table.id(), priority, cookie: Cookie::cause(cause).0, matches, ..Flow::default() }
+}
+
+/// The way of a packet that no learned flow covers: remember the table, ask, look again.
+fn miss(table: Table) -> Flow {
+    use super::fields::{go, set_flags};
+    use super::vocabulary::{REG_FLAGS, RETRY};
+    let number = u32::from(table.id()) << 20;
+    flow(
+        Kind::Node,
+        0,
+        table,
+        priority::DEFAULT,
+        Match::new().with_mask(REG_FLAGS, 0u32, RETRY),
+        vec![set_flags(RETRY | number, RETRY | 0xf << 20), go(Table::Punt), go(table)],
+    )
+}

@@ -1,0 +1,248 @@
+//! Static flows of the node itself.
+
+use openflow::message::MeterMod;
+use openflow::{Action, Field, Flow, Match, Subfield, port};
+use policy::{Family, World};
+
+use super::super::fields::{
+    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, copy, destination, discovery, from, go,
+    host, ip, not_from, set, set_flags, source, track,
+};
+use super::super::site::Site;
+use super::super::vocabulary::{
+    ANSWER, Cause, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN,
+    REG_ZONE_OUT, RETRY, ROUTER_MAC, TO_NODE, Table, VXLAN_PORT, priority,
+};
+use super::pod::{ask, punt_meter};
+use super::{drop_for, flow, miss};
+
+/// The id that stands in the `ct_label` of conversations that the node's own rules allow.
+pub const OWN_NODE: u64 = 1;
+
+const BOTH: [Family; 2] = [Family::V4, Family::V6];
+
+/// Static flows of the node itself.
+#[must_use]
+pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
+    let mut flows = classify(site);
+    flows.extend(guard(world));
+    flows.extend(neighbour());
+    flows.extend(track_and_state());
+    flows.extend(route(site));
+    flows.extend(ingress(site));
+    flows.extend(output());
+    flows.push(miss(Table::Egress));
+    flows.push(flow(Kind::Node, 0, Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
+    flows
+}
+
+/// The node's meters: `rate` punts a second.
+#[must_use]
+pub fn node_meters(rate: u32) -> Vec<MeterMod> {
+    vec![punt_meter(HOST_METER, rate)]
+}
+
+fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Node, 0, table, priority, matches, actions)
+}
+
+fn classify(site: &Site) -> Vec<Flow> {
+    let arrives = |in_port: u32, origin: Origin| {
+        node(
+            Table::Classify,
+            priority::STATIC,
+            Match::new().with(Field::IN_PORT, in_port),
+            vec![set(REG_FLAGS, origin.bit()), go(Table::Guard)],
+        )
+    };
+    let mut flows: Vec<Flow> = site.tunnels.values().map(|port| arrives(*port, Origin::Tunnel)).collect();
+    flows.push(arrives(port::LOCAL, Origin::Host));
+    flows.push(drop_for(Cause::UnknownPort, Table::Classify, priority::DEFAULT, Match::new()));
+    flows
+}
+
+/// What is dropped for a cause, and who else passes; what pods may send stands with the pods.
+fn guard(world: &World) -> Vec<Flow> {
+    let table = Table::Guard;
+    let pod = || from(Origin::Pod);
+    let tagged = pod().with_mask(Field::VLAN_TCI, 0x1000u16, 0x1000u16);
+    let multicast_v4 = pod().with(Field::ETH_TYPE, 0x0800u16).with_mask(
+        Field::IPV4_DST,
+        std::net::Ipv4Addr::new(224, 0, 0, 0),
+        std::net::Ipv4Addr::new(224, 0, 0, 0),
+    );
+    let multicast_v6 = ip(pod(), Family::V6).with_mask(Field::IPV6_DST, 0xff_u128 << 120, 0xff_u128 << 120);
+    let mut flows = vec![
+        drop_for(Cause::VlanTag, table, priority::FIRST, tagged),
+        drop_for(Cause::SpoofedDiscovery, table, priority::FORGED_DISCOVERY, discovery(pod(), SOLICITATION)),
+        drop_for(Cause::SpoofedDiscovery, table, priority::FORGED_DISCOVERY, discovery(pod(), ADVERTISEMENT)),
+        drop_for(Cause::Multicast, table, priority::MULTICAST, multicast_v4),
+        drop_for(Cause::Multicast, table, priority::MULTICAST, multicast_v6),
+        drop_for(Cause::SpoofedArp, table, priority::CAUSE, pod().with(Field::ETH_TYPE, ETH_ARP)),
+        drop_for(Cause::SpoofedIpv4, table, priority::CAUSE, ip(pod(), Family::V4)),
+        drop_for(Cause::SpoofedIpv6, table, priority::CAUSE, ip(pod(), Family::V6)),
+        drop_for(Cause::Protocol, table, priority::DEFAULT + 1, pod()),
+        node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Neighbour)]),
+        miss(table),
+    ];
+    for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
+        let matches = source(from(Origin::Host), *cidr);
+        flows.push(drop_for(Cause::SpoofedByHost, table, priority::FIRST, matches));
+    }
+    flows
+}
+
+/// In the overlay the switch answers for every address with the router's hardware address.
+fn neighbour() -> Vec<Flow> {
+    let table = Table::Neighbour;
+    let request = Match::new().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_OP, 1u16);
+    let reply = Action::Output { port: port::IN_PORT, max_len: 0 };
+    let answer_flag = discovery(Match::new().with_mask(REG_FLAGS, ANSWER, ANSWER), ADVERTISEMENT);
+    vec![
+        node(
+            table,
+            priority::STATIC,
+            request,
+            vec![
+                copy(Field::ETH_SRC, Field::ETH_DST),
+                set(Field::ETH_SRC, ROUTER_MAC),
+                set(Field::ARP_OP, 2u16),
+                copy(Field::ARP_SHA, Field::ARP_THA),
+                copy(Field::ARP_SPA, REG_SCRATCH),
+                copy(Field::ARP_TPA, Field::ARP_SPA),
+                copy(REG_SCRATCH, Field::ARP_TPA),
+                set(Field::ARP_SHA, ROUTER_MAC),
+                reply.clone(),
+            ],
+        ),
+        // The option becomes a target address only after the type has changed (RFC 4861 §4.6.1), hence two steps.
+        node(
+            table,
+            priority::STATIC,
+            discovery(Match::new().with_mask(REG_FLAGS, 0u32, ANSWER), SOLICITATION),
+            vec![
+                copy(Field::ETH_SRC, Field::ETH_DST),
+                set(Field::ETH_SRC, ROUTER_MAC),
+                copy(Field::IPV6_SRC, Field::IPV6_DST),
+                copy(Field::ND_TARGET, Field::IPV6_SRC),
+                set(Field::ICMPV6_TYPE, ADVERTISEMENT),
+                set_flags(ANSWER, ANSWER),
+                go(table),
+            ],
+        ),
+        node(
+            table,
+            priority::STATIC,
+            answer_flag,
+            vec![
+                set(Field::ND_RESERVED, 0xe000_0000u32),
+                set(Field::ND_OPTIONS_TYPE, 2u8),
+                set(Field::ND_TLL, ROUTER_MAC),
+                reply,
+            ],
+        ),
+        node(table, priority::DEFAULT, Match::new(), vec![go(Table::Route)]),
+    ]
+}
+
+/// Conntrack on the way out and in; what was judged before passes.
+fn track_and_state() -> Vec<Flow> {
+    let tracked = 0x20u32;
+    let new = 0x01u32;
+    let invalid = 0x10u32;
+    let mut flows = Vec::new();
+    for family in BOTH {
+        flows.push(node(
+            Table::TrackOut,
+            priority::STATIC,
+            ip(Match::new(), family),
+            vec![track(REG_ZONE_OUT, Table::StateOut)],
+        ));
+        flows.push(node(
+            Table::TrackIn,
+            priority::STATIC,
+            ip(Match::new(), family),
+            vec![track(REG_ZONE_IN, Table::StateIn)],
+        ));
+    }
+    for (table, judged, rest) in
+        [(Table::StateOut, Table::Route, Table::Service), (Table::StateIn, Table::Output, Table::Ingress)]
+    {
+        let known = Match::new().with_mask(Field::CT_STATE, tracked, tracked | new | invalid).with_mask(
+            Field::CT_MARK,
+            JUDGED,
+            JUDGED,
+        );
+        flows.push(node(table, priority::STATIC, known, vec![go(judged)]));
+        let bad = Match::new().with_mask(Field::CT_STATE, invalid | tracked, invalid | tracked);
+        flows.push(drop_for(Cause::Invalid, table, priority::CAUSE, bad));
+        flows.push(node(table, priority::DEFAULT, Match::new(), vec![go(rest)]));
+    }
+    flows.push(node(Table::Service, priority::DEFAULT, Match::new(), vec![go(Table::Egress)]));
+    flows
+}
+
+/// The node's own addresses; local pods stand with the pods, everything else is learned.
+fn route(site: &Site) -> Vec<Flow> {
+    let mut flows = vec![
+        miss(Table::Route),
+        drop_for(Cause::TunnelStray, Table::Route, priority::CAUSE, from(Origin::Tunnel)),
+    ];
+    if let Some(mac) = site.local_mac {
+        for address in &site.addresses {
+            flows.push(node(
+                Table::Route,
+                priority::STATIC,
+                destination(Match::new(), host(*address)),
+                to_host(mac, true),
+            ));
+        }
+    }
+    flows
+}
+
+/// Actions that hand a packet to the node itself; `own` where it is addressed to a node.
+pub fn to_host(local_mac: openflow::Mac, own: bool) -> Vec<Action> {
+    let flags = if own { TO_NODE } else { 0 };
+    vec![
+        set_flags(flags, RETRY | TO_NODE),
+        set(Field::ETH_SRC, ROUTER_MAC),
+        set(Field::ETH_DST, local_mac),
+        Action::DecTtl,
+        set(REG_OUTPUT, port::LOCAL),
+        go(Table::Output),
+    ]
+}
+
+/// A pod's own node always reaches it: kubelet probes.
+fn ingress(site: &Site) -> Vec<Flow> {
+    let mut flows = vec![miss(Table::Ingress)];
+    for address in &site.addresses {
+        flows.push(node(
+            Table::Ingress,
+            priority::STATIC,
+            source(from(Origin::Host), host(*address)),
+            vec![clear_retry(), commit(REG_ZONE_IN, OWN_NODE), go(Table::Output)],
+        ));
+    }
+    flows
+}
+
+/// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric.
+fn output() -> Vec<Flow> {
+    let mut flows: Vec<Flow> = BOTH
+        .into_iter()
+        .map(|family| {
+            let matches = ip(
+                not_from(Origin::Host).with_mask(REG_FLAGS, TO_NODE, TO_NODE | Origin::Host.bit()),
+                family,
+            )
+            .with(Field::IP_PROTO, UDP)
+            .with(Field::UDP_DST, VXLAN_PORT);
+            drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, matches)
+        })
+        .collect();
+    let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
+    flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send]));
+    flows
+}

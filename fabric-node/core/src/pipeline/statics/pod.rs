@@ -1,0 +1,161 @@
+//! Static flows of one local pod.
+
+use std::net::IpAddr;
+
+use openflow::message::{BURST, Band, BandKind, MeterCommand, MeterConfig, MeterMod, PKTPS};
+use openflow::{Action, Controller, Field, Flow, Match};
+use policy::Family;
+
+use super::super::fields::{
+    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, from, go, host, set, source,
+};
+use super::super::site::LocalPod;
+use super::super::vocabulary::{
+    Cause, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC, Table, meter_in,
+    meter_out, priority,
+};
+use super::{drop_for, flow};
+
+/// Static flows of one local pod.
+#[must_use]
+pub fn pod_flows(pod: &LocalPod) -> Vec<Flow> {
+    let mut flows = classify(pod);
+    flows.extend(guard(pod));
+    flows.extend(pod.addresses.iter().map(|address| deliver(pod, *address)));
+    flows.extend(punt(pod));
+    flows
+}
+
+/// Meters of one local pod: `rate` punts a second each.
+#[must_use]
+pub fn pod_meters(pod: &LocalPod, rate: u32) -> Vec<MeterMod> {
+    vec![punt_meter(meter_out(pod.zone), rate), punt_meter(meter_in(pod.zone), rate)]
+}
+
+fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Pod, u64::from(pod.zone), table, priority, matches, actions)
+}
+
+fn by_port(pod: &LocalPod) -> Match {
+    Match::new().with(Field::IN_PORT, pod.port)
+}
+
+fn classify(pod: &LocalPod) -> Vec<Flow> {
+    let own_mac = by_port(pod).with(Field::ETH_SRC, pod.mac);
+    vec![
+        own(
+            pod,
+            Table::Classify,
+            priority::STATIC,
+            own_mac,
+            vec![set(REG_FLAGS, Origin::Pod.bit()), set(REG_ZONE_OUT, u32::from(pod.zone)), go(Table::Guard)],
+        ),
+        drop_for(Cause::SpoofedMac, Table::Classify, priority::CAUSE, by_port(pod)),
+    ]
+}
+
+/// What the pod may send; everything else meets the causes of the node's flows.
+fn guard(pod: &LocalPod) -> Vec<Flow> {
+    let pass =
+        |priority: u16, matches: Match, to: Table| own(pod, Table::Guard, priority, matches, vec![go(to)]);
+    let mut flows = Vec::new();
+    let mut any_v6 = false;
+    for address in &pod.addresses {
+        flows.push(pass(priority::STATIC, source(by_port(pod), host(*address)), Table::TrackOut));
+        match address {
+            IpAddr::V4(v4) => {
+                let arp = by_port(pod)
+                    .with(Field::ETH_TYPE, ETH_ARP)
+                    .with(Field::ARP_SHA, pod.mac)
+                    .with(Field::ARP_SPA, *v4);
+                flows.push(own(
+                    pod,
+                    Table::Guard,
+                    priority::DISCOVERY,
+                    arp.clone().with(Field::ARP_TPA, *v4),
+                    vec![],
+                ));
+                flows.push(pass(priority::STATIC, arp, Table::Neighbour));
+            }
+            IpAddr::V6(_) => any_v6 = true,
+        }
+    }
+    if any_v6 {
+        flows.extend(guard_discovery(pod));
+    }
+    flows
+}
+
+/// A solicitation shows the pod's own hardware address and one of its own sources.
+fn guard_discovery(pod: &LocalPod) -> Vec<Flow> {
+    let solicits = || discovery(by_port(pod), SOLICITATION);
+    let sources = pod.addresses.iter().copied().filter(|a| Family::of(*a) == Family::V6);
+    let mut flows: Vec<Flow> = sources
+        .chain([IpAddr::V6(pod.link_local())])
+        .map(|address| {
+            let matches = source(solicits().with(Field::ND_SLL, pod.mac), host(address));
+            own(pod, Table::Guard, priority::DISCOVERY, matches, vec![go(Table::Neighbour)])
+        })
+        .collect();
+    let unspecified = solicits().with(Field::IPV6_SRC, std::net::Ipv6Addr::UNSPECIFIED);
+    flows.push(drop_for(Cause::DuplicateDetection, Table::Guard, priority::DISCOVERY, unspecified));
+    flows
+}
+
+/// The last hop, static: established traffic to a local pod never needs the agent.
+fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
+    own(
+        pod,
+        Table::Route,
+        priority::STATIC,
+        destination(Match::new(), host(address)),
+        vec![
+            clear_retry(),
+            set(Field::ETH_SRC, ROUTER_MAC),
+            set(Field::ETH_DST, pod.mac),
+            Action::DecTtl,
+            set(REG_OUTPUT, pod.port),
+            set(REG_ZONE_IN, u32::from(pod.zone)),
+            go(Table::TrackIn),
+        ],
+    )
+}
+
+/// What the pod opens is charged to it, and so is what tunnels bring to it.
+fn punt(pod: &LocalPod) -> Vec<Flow> {
+    let mut flows = vec![own(pod, Table::Punt, priority::STATIC, by_port(pod), ask(meter_out(pod.zone)))];
+    for address in &pod.addresses {
+        let inbound = destination(from(Origin::Tunnel), host(*address));
+        flows.push(own(pod, Table::Punt, priority::STATIC, inbound, ask(meter_in(pod.zone))));
+    }
+    flows
+}
+
+/// Asks the agent, below a meter; the packet waits in the switch.
+pub fn ask(meter: u32) -> Vec<Action> {
+    vec![
+        Action::Meter(meter),
+        Action::Controller(Controller {
+            max_len: 0xffff,
+            userdata: vec![1],
+            pause: true,
+            ..Controller::default()
+        }),
+    ]
+}
+
+/// A meter for punts: `rate` packets a second, as many at once.
+pub fn punt_meter(id: u32, rate: u32) -> MeterMod {
+    let bands = vec![Band { kind: BandKind::Drop, rate, burst: rate }];
+    MeterMod { command: MeterCommand::Add, meter: MeterConfig { id, flags: PKTPS | BURST, bands } }
+}
+
+/// Removes the meters of a pod, after the flows that use them.
+#[must_use]
+pub fn forget_meters(pod: &LocalPod) -> Vec<MeterMod> {
+    let delete = |id| MeterMod {
+        command: MeterCommand::Delete,
+        meter: MeterConfig { id, flags: 0, bands: Vec::new() },
+    };
+    [meter_out(pod.zone), meter_in(pod.zone)].into_iter().map(delete).collect()
+}

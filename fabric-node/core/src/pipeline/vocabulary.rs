@@ -1,0 +1,415 @@
+//! The words of the pipeline: tables, registers, marks, cookies and fixed addresses.
+//!
+//! A flow dump can be read with this file open. Nothing outside it names a table or a
+//! register by number.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use openflow::{Field, Mac, Subfield};
+
+/// A table of `br-fabric`, by what it decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Table {
+    /// Where a packet came from: pod, tunnel, physical network, host.
+    Classify = 0,
+    /// Whether its sender may call itself so.
+    Guard = 1,
+    /// ARP and neighbour discovery.
+    Neighbour = 2,
+    /// Conntrack in the sending pod's zone.
+    TrackOut = 3,
+    /// Conversations that were judged on their way out pass.
+    StateOut = 4,
+    /// Service addresses.
+    Service = 5,
+    /// May this pod send this?
+    Egress = 6,
+    /// Where to.
+    Route = 7,
+    /// Conntrack in the receiving pod's zone.
+    TrackIn = 8,
+    /// Conversations that were judged on their way in pass.
+    StateIn = 9,
+    /// May this pod receive this?
+    Ingress = 10,
+    /// Size, rate, send.
+    Output = 11,
+    /// A miss: charged to somebody's meter, then handed to the agent.
+    Punt = 12,
+}
+
+impl Table {
+    /// Every table, in order.
+    pub const ALL: [Table; 13] = [
+        Table::Classify,
+        Table::Guard,
+        Table::Neighbour,
+        Table::TrackOut,
+        Table::StateOut,
+        Table::Service,
+        Table::Egress,
+        Table::Route,
+        Table::TrackIn,
+        Table::StateIn,
+        Table::Ingress,
+        Table::Output,
+        Table::Punt,
+    ];
+
+    /// The number in the switch.
+    #[must_use]
+    pub const fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// The table with this number.
+    #[must_use]
+    pub fn from_id(id: u8) -> Option<Table> {
+        Table::ALL.get(usize::from(id)).copied()
+    }
+
+    /// The name that dumps and golden files show.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Table::Classify => "Classify",
+            Table::Guard => "Guard",
+            Table::Neighbour => "Neighbour",
+            Table::TrackOut => "TrackOut",
+            Table::StateOut => "StateOut",
+            Table::Service => "Service",
+            Table::Egress => "Egress",
+            Table::Route => "Route",
+            Table::TrackIn => "TrackIn",
+            Table::StateIn => "StateIn",
+            Table::Ingress => "Ingress",
+            Table::Output => "Output",
+            Table::Punt => "Punt",
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where a packet came from: one bit each in `reg0`, so that one mask can ask for "not from a tunnel".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// A local pod.
+    Pod,
+    /// Another node, by a tunnel.
+    Tunnel,
+    /// A physical network.
+    Physical,
+    /// The node itself (LOCAL).
+    Host,
+}
+
+impl Origin {
+    /// Its bit in `reg0`.
+    #[must_use]
+    pub const fn bit(self) -> u32 {
+        match self {
+            Origin::Pod => 0x1,
+            Origin::Tunnel => 0x2,
+            Origin::Physical => 0x4,
+            Origin::Host => 0x8,
+        }
+    }
+
+    /// The origin that `reg0` names.
+    #[must_use]
+    pub fn from_reg0(reg0: u32) -> Option<Origin> {
+        [Origin::Pod, Origin::Tunnel, Origin::Physical, Origin::Host]
+            .into_iter()
+            .find(|o| reg0 & 0xf == o.bit())
+    }
+}
+
+/// `reg0`: origin and flags.
+pub const REG_FLAGS: Field = Field::REG0;
+/// In `reg0`: the packet was punted and has come back; a hit in a learned table clears it.
+pub const RETRY: u32 = 0x1_0000;
+/// In `reg0`: the packet goes to an address of a node.
+pub const TO_NODE: u32 = 0x2_0000;
+/// In `reg0`: a neighbour solicitation that has become its answer.
+pub const ANSWER: u32 = 0x4_0000;
+/// In `reg0`, four bits: the table that had no flow for the packet.
+#[must_use]
+pub fn missed_table() -> Subfield {
+    Subfield::bits(Field::REG0, 20, 4)
+}
+/// The missed table in a value of `reg0`.
+#[must_use]
+pub fn missed_in(reg0: u32) -> Option<Table> {
+    Table::from_id(((reg0 >> 20) & 0xf) as u8)
+}
+/// `reg1`: conntrack zone of the sending pod.
+pub const REG_ZONE_OUT: Field = Field::REG1;
+/// `reg2`: port to send the packet to.
+pub const REG_OUTPUT: Field = Field::REG2;
+/// `reg3`: conntrack zone of the receiving pod; 0 where the receiver is no local pod.
+pub const REG_ZONE_IN: Field = Field::REG3;
+/// `reg4`: an address on its way from one field to another.
+pub const REG_SCRATCH: Field = Field::REG4;
+
+/// In `ct_mark`: policy has allowed this conversation in this zone.
+pub const JUDGED: u32 = 0x1;
+
+/// Priorities, by meaning. Learned flows never overlap in disagreement, so one is enough for them.
+pub mod priority {
+    /// Passes or drops before anything that depends on a pod.
+    pub const FIRST: u16 = 300;
+    /// A pod's neighbour discovery.
+    pub const DISCOVERY: u16 = 200;
+    /// Drops that only [`DISCOVERY`] may get past.
+    pub const FORGED_DISCOVERY: u16 = 180;
+    /// Multicast: below discovery, above a pod's other traffic.
+    pub const MULTICAST: u16 = 160;
+    /// Static flows of pods and of the node.
+    pub const STATIC: u16 = 150;
+    /// Flows learned from packets.
+    pub const LEARNED: u16 = 100;
+    /// Static drops with a cause.
+    pub const CAUSE: u16 = 50;
+    /// What is left.
+    pub const DEFAULT: u16 = 0;
+}
+
+/// Hardware address of the router that every overlay pod and the host see.
+pub const ROUTER_MAC: Mac = Mac([0x0a, 0x58, 0xa9, 0xfe, 0x01, 0x01]);
+/// Next hop of the host for overlay prefixes, IPv4.
+pub const HOST_NEXT_HOP_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
+/// Next hop of the host for overlay prefixes, IPv6.
+pub const HOST_NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+
+/// Seconds without a packet after which a learned verdict goes.
+pub const VERDICT_IDLE_SECONDS: u16 = 600;
+/// Seconds for which an address that nobody has is not asked about again.
+pub const VACANT_SECONDS: u16 = 2;
+
+/// UDP port of VXLAN (RFC 7348 §5).
+pub const VXLAN_PORT: u16 = 4789;
+
+/// What a flow is, in the first eight bits of its cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Static, of the node.
+    Node = 1,
+    /// Static, of a local pod.
+    Pod = 2,
+    /// Static drop; the rest of the cookie is the [`Cause`].
+    Drop = 3,
+    /// Learned: a tunnelled source belongs to its node.
+    TunnelSource = 4,
+    /// Learned: egress verdict.
+    Egress = 5,
+    /// Learned: way to an address.
+    Route = 6,
+    /// Learned: ingress verdict.
+    Ingress = 7,
+    /// Learned, for a moment: nobody has the address.
+    Vacant = 8,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 8] = [
+        Kind::Node,
+        Kind::Pod,
+        Kind::Drop,
+        Kind::TunnelSource,
+        Kind::Egress,
+        Kind::Route,
+        Kind::Ingress,
+        Kind::Vacant,
+    ];
+
+    /// Whether flows of this kind come from packets.
+    #[must_use]
+    pub const fn is_learned(self) -> bool {
+        !matches!(self, Kind::Node | Kind::Pod | Kind::Drop)
+    }
+
+    /// One word for people and metric labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Node => "node",
+            Kind::Pod => "pod",
+            Kind::Drop => "drop",
+            Kind::TunnelSource => "tunnel-source",
+            Kind::Egress => "egress",
+            Kind::Route => "route",
+            Kind::Ingress => "ingress",
+            Kind::Vacant => "vacant",
+        }
+    }
+}
+
+/// Why a static flow drops a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// It came from a port that is nobody's.
+    UnknownPort = 1,
+    /// A pod's frame with another source MAC.
+    SpoofedMac = 2,
+    /// A pod's packet with another IPv4 source.
+    SpoofedIpv4 = 3,
+    /// A pod's packet with another IPv6 source.
+    SpoofedIpv6 = 4,
+    /// A pod's ARP that claims another address.
+    SpoofedArp = 5,
+    /// A pod's neighbour discovery that claims another address.
+    SpoofedDiscovery = 6,
+    /// A pod's frame with a VLAN tag.
+    VlanTag = 7,
+    /// A pod's frame that is neither IP nor ARP.
+    Protocol = 8,
+    /// Multicast and broadcast that nobody is there for; no fault.
+    Multicast = 9,
+    /// Conntrack calls the packet invalid.
+    Invalid = 10,
+    /// Tunnelled, for no local address.
+    TunnelStray = 11,
+    /// From the host, with the address of a pod.
+    SpoofedByHost = 12,
+    /// A pod's packet to the tunnel port of a node.
+    TunnelPort = 13,
+    /// Asked about once, and still no flow.
+    Unanswered = 14,
+    /// Duplicate address detection, which is never answered; no fault.
+    DuplicateDetection = 15,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Cause; 15] = [
+        Cause::UnknownPort,
+        Cause::SpoofedMac,
+        Cause::SpoofedIpv4,
+        Cause::SpoofedIpv6,
+        Cause::SpoofedArp,
+        Cause::SpoofedDiscovery,
+        Cause::VlanTag,
+        Cause::Protocol,
+        Cause::Multicast,
+        Cause::Invalid,
+        Cause::TunnelStray,
+        Cause::SpoofedByHost,
+        Cause::TunnelPort,
+        Cause::Unanswered,
+        Cause::DuplicateDetection,
+    ];
+
+    /// One word for people and metric labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::UnknownPort => "unknown-port",
+            Cause::SpoofedMac => "spoofed-mac",
+            Cause::SpoofedIpv4 => "spoofed-ipv4",
+            Cause::SpoofedIpv6 => "spoofed-ipv6",
+            Cause::SpoofedArp => "spoofed-arp",
+            Cause::SpoofedDiscovery => "spoofed-discovery",
+            Cause::VlanTag => "vlan-tag",
+            Cause::Protocol => "protocol",
+            Cause::Multicast => "multicast",
+            Cause::Invalid => "invalid",
+            Cause::TunnelStray => "tunnel-stray",
+            Cause::SpoofedByHost => "spoofed-by-host",
+            Cause::TunnelPort => "tunnel-port",
+            Cause::Unanswered => "unanswered",
+            Cause::DuplicateDetection => "duplicate-detection",
+        }
+    }
+}
+
+/// A cookie: kind 8 bits, id 56 bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cookie(pub u64);
+
+const ID_MASK: u64 = (1 << 56) - 1;
+
+impl Cookie {
+    /// The cookie of a kind and an id, of which the low 56 bits count.
+    #[must_use]
+    pub const fn new(kind: Kind, id: u64) -> Cookie {
+        Cookie(((kind as u64) << 56) | (id & ID_MASK))
+    }
+
+    /// The cookie of a static drop.
+    #[must_use]
+    pub const fn cause(cause: Cause) -> Cookie {
+        Cookie::new(Kind::Drop, cause as u64)
+    }
+
+    /// What the flow is; `None` for a flow that is not the agent's.
+    #[must_use]
+    pub fn kind(self) -> Option<Kind> {
+        let kind = self.0 >> 56;
+        Kind::ALL.into_iter().find(|k| *k as u64 == kind)
+    }
+
+    /// The low 56 bits.
+    #[must_use]
+    pub const fn id(self) -> u64 {
+        self.0 & ID_MASK
+    }
+
+    /// Why a static drop drops.
+    #[must_use]
+    pub fn dropped_for(self) -> Option<Cause> {
+        let id = self.id();
+        (self.kind() == Some(Kind::Drop)).then(|| Cause::ALL.into_iter().find(|c| *c as u64 == id)).flatten()
+    }
+}
+
+impl fmt::Debug for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cookie({:#018x})", self.0)
+    }
+}
+
+/// FNV-1a, 64 bits: an id that is the same after every restart and on every machine.
+#[must_use]
+pub fn stable_id(parts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in parts.iter().flat_map(|part| part.iter().chain(std::iter::once(&0xff))) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (hash ^ (hash >> 56)) & ID_MASK
+}
+
+/// The octets of an address, for [`stable_id`].
+#[must_use]
+pub fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+/// First meter of the pods; smaller numbers are the node's.
+const FIRST_POD_METER: u32 = 16;
+/// Meter for new conversations that the host opens.
+pub const HOST_METER: u32 = 1;
+
+/// Meter for new conversations that a pod opens.
+#[must_use]
+pub fn meter_out(zone: u16) -> u32 {
+    FIRST_POD_METER + u32::from(zone) * 2
+}
+
+/// Meter for new conversations that tunnels bring to a pod.
+#[must_use]
+pub fn meter_in(zone: u16) -> u32 {
+    FIRST_POD_METER + u32::from(zone) * 2 + 1
+}
