@@ -251,6 +251,11 @@ impl Writer {
         self.patch_u16(at, u16::try_from(length).unwrap_or(u16::MAX));
     }
 
+    /// Forgets what was written after the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.buf.truncate(length);
+    }
+
     /// The bytes written.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {

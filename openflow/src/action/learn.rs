@@ -1,6 +1,11 @@
 //! `learn(...)`: a flow made of the fields of the packet at hand.
 
+use super::registry::{self, Place};
+use super::{decode as read, encode as write};
+use crate::field::header::encode_header;
 use crate::field::{Subfield, Value};
+use crate::matching::NXM;
+use crate::wire::{DecodeError, Reader, Writer};
 
 /// Arguments of `learn(...)`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -60,4 +65,137 @@ pub enum LearnTarget {
     Load(Subfield),
     /// The flow sends packets to the port of this number.
     Output,
+}
+
+const SEND_FLOW_REM: u16 = 0x1;
+const DELETE_LEARNED: u16 = 0x2;
+const WRITE_RESULT: u16 = 0x4;
+
+const IMMEDIATE: u16 = 0x2000;
+const TARGET: u16 = 0x1800;
+const LOAD: u16 = 0x0800;
+const OUTPUT: u16 = 0x1000;
+const BITS: u16 = 0x03ff;
+
+/// The bytes after the header of `learn`; `None` if they name an unknown field or flag.
+pub(super) fn decode(r: &mut Reader<'_>, place: Place) -> Result<Option<Learn>, DecodeError> {
+    let mut learn = Learn {
+        idle_timeout: r.u16("learn.idle_timeout")?,
+        hard_timeout: r.u16("learn.hard_timeout")?,
+        priority: r.u16("learn.priority")?,
+        cookie: r.u64("learn.cookie")?,
+        ..Learn::default()
+    };
+    let flags = r.u16("learn.flags")?;
+    learn.send_flow_rem = flags & SEND_FLOW_REM != 0;
+    learn.delete_learned = flags & DELETE_LEARNED != 0;
+    learn.table = r.u8("learn.table")?;
+    r.skip(1, "learn")?;
+    learn.fin_idle_timeout = r.u16("learn.fin_idle_timeout")?;
+    learn.fin_hard_timeout = r.u16("learn.fin_hard_timeout")?;
+    if flags & !(SEND_FLOW_REM | DELETE_LEARNED | WRITE_RESULT) != 0 {
+        return Ok(None);
+    }
+    if place.code == registry::LEARN2 {
+        learn.limit = r.u32("learn.limit")?;
+        let start = r.u16("learn.result_dst")?;
+        r.skip(2, "learn")?;
+        if flags & WRITE_RESULT != 0 {
+            let Some(field) = read::field(r)? else { return Ok(None) };
+            learn.result_dst = Some(read::subfield(field, start, 1)?);
+        }
+    }
+    while r.remaining() >= 2 {
+        let header = r.u16("learn.spec")?;
+        if header == 0 {
+            break;
+        }
+        let Some(spec) = decode_spec(r, header)? else { return Ok(None) };
+        learn.specs.push(spec);
+    }
+    Ok(Some(learn))
+}
+
+fn decode_spec(r: &mut Reader<'_>, header: u16) -> Result<Option<LearnSpec>, DecodeError> {
+    let bits = header & BITS;
+    let source = if header & IMMEDIATE != 0 {
+        let bytes = r.bytes(usize::from(bits.div_ceil(16)) * 2, "learn.immediate")?;
+        if bytes.len() > 16 {
+            return Ok(None);
+        }
+        LearnSource::Immediate(Value(bytes.iter().fold(0, |all, b| all << 8 | u128::from(*b))))
+    } else {
+        match place_of(r, bits)? {
+            Some(sub) => LearnSource::Field(sub),
+            None => return Ok(None),
+        }
+    };
+    let target = match header & TARGET {
+        OUTPUT => LearnTarget::Output,
+        kind @ (0 | LOAD) => match place_of(r, bits)? {
+            Some(sub) if kind == LOAD => LearnTarget::Load(sub),
+            Some(sub) => LearnTarget::Match(sub),
+            None => return Ok(None),
+        },
+        _ => return Err(DecodeError::BadValue { what: "learn.spec", value: header.into() }),
+    };
+    Ok(Some(LearnSpec { bits, source, target }))
+}
+
+fn place_of(r: &mut Reader<'_>, bits: u16) -> Result<Option<Subfield>, DecodeError> {
+    let field = read::short_field(r)?;
+    let start = r.u16("learn.spec")?;
+    field.map(|field| read::subfield(field, start, bits)).transpose()
+}
+
+pub(super) fn encode(w: &mut Writer, learn: &Learn) {
+    let second = learn.limit != 0 || learn.result_dst.is_some();
+    let flag = |set: bool, bit: u16| if set { bit } else { 0 };
+    write::with(w, if second { registry::LEARN2 } else { registry::LEARN }, |w| {
+        w.u16(learn.idle_timeout);
+        w.u16(learn.hard_timeout);
+        w.u16(learn.priority);
+        w.u64(learn.cookie);
+        w.u16(
+            flag(learn.send_flow_rem, SEND_FLOW_REM)
+                | flag(learn.delete_learned, DELETE_LEARNED)
+                | flag(learn.result_dst.is_some(), WRITE_RESULT),
+        );
+        w.u8(learn.table);
+        w.zeros(1);
+        w.u16(learn.fin_idle_timeout);
+        w.u16(learn.fin_hard_timeout);
+        if second {
+            w.u32(learn.limit);
+            w.u16(learn.result_dst.map_or(0, |sub| sub.start));
+            w.zeros(2);
+            if let Some(sub) = learn.result_dst {
+                encode_header(w, sub.field, NXM);
+            }
+        }
+        learn.specs.iter().for_each(|spec| encode_spec(w, spec));
+    });
+}
+
+fn encode_spec(w: &mut Writer, spec: &LearnSpec) {
+    let source = if matches!(spec.source, LearnSource::Immediate(_)) { IMMEDIATE } else { 0 };
+    let target = match spec.target {
+        LearnTarget::Match(_) => 0,
+        LearnTarget::Load(_) => LOAD,
+        LearnTarget::Output => OUTPUT,
+    };
+    w.u16(source | target | (spec.bits & BITS));
+    match spec.source {
+        LearnSource::Immediate(value) => w.uint(value.0, usize::from(spec.bits.div_ceil(16)) * 2),
+        LearnSource::Field(sub) => encode_place(w, sub),
+    }
+    match spec.target {
+        LearnTarget::Match(sub) | LearnTarget::Load(sub) => encode_place(w, sub),
+        LearnTarget::Output => {}
+    }
+}
+
+fn encode_place(w: &mut Writer, sub: Subfield) {
+    encode_header(w, sub.field, NXM);
+    w.u16(sub.start);
 }

@@ -6,7 +6,12 @@
 
 mod codec;
 mod ct;
+mod decode;
+mod encode;
 mod learn;
+mod names;
+mod parse;
+mod parse_args;
 mod parts;
 mod registry;
 mod text;
@@ -14,8 +19,10 @@ mod text;
 pub use codec::{decode_actions, decode_instructions, encode_actions, encode_instructions};
 pub use ct::{Ct, CtZone, Nat, NatKind};
 pub use learn::{Learn, LearnSource, LearnSpec, LearnTarget};
+pub(crate) use names::reason as reason_name;
+pub use parse::{ActionError, parse_actions, parse_actions_for};
 pub use parts::{Bundle, Controller, Multipath, Sample, SampleDirection};
-pub use text::{ActionError, parse_actions, write_actions};
+pub use text::write_actions;
 
 use crate::field::{Field, Subfield, Value};
 

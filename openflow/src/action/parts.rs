@@ -17,8 +17,6 @@ pub struct Controller {
     pub pause: bool,
     /// The meter that limits these packet-ins.
     pub meter_id: Option<u32>,
-    /// Asks for the encoding as a property list even where the short one would do.
-    pub properties: bool,
 }
 
 impl Controller {
@@ -34,7 +32,7 @@ impl Controller {
 
     /// Whether the fixed-size encoding cannot say it.
     pub(super) fn needs_properties(&self) -> bool {
-        self.properties || self.pause || !self.userdata.is_empty() || self.meter_id.is_some()
+        self.pause || !self.userdata.is_empty() || self.meter_id.is_some()
     }
 }
 
@@ -47,7 +45,6 @@ impl Default for Controller {
             userdata: Vec::new(),
             pause: false,
             meter_id: None,
-            properties: false,
         }
     }
 }

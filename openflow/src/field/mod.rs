@@ -12,7 +12,7 @@ use std::fmt;
 pub use registry::{Code, Format, MaskRule, Prereq};
 pub use subfield::Subfield;
 pub use text::{FieldError, format_masked, parse_masked, parse_value};
-pub(crate) use text::{parse_number, parse_port, port_text};
+pub(crate) use text::{parse_number, parse_port, port_text, write_match_flags};
 pub use value::{Mac, MacError, Value};
 
 use registry::{FIELDS, FieldDef};

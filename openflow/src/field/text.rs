@@ -240,6 +240,19 @@ pub(crate) fn write_flags(
     Ok(())
 }
 
+/// `ct_state` and `tun_flags` as a match prints them.
+pub(crate) fn write_match_flags(
+    f: &mut dyn fmt::Write,
+    field: Field,
+    value: u128,
+    mask: u128,
+) -> fmt::Result {
+    match field {
+        Field::TUN_FLAGS => write_flags(f, &TUN_FLAGS, low32(value), low32(mask), u32::MAX),
+        _ => write_flags(f, &CT_STATE, low32(value), low32(mask), 0xff),
+    }
+}
+
 fn bits(v: u32) -> impl Iterator<Item = u32> {
     (0..32).map(|n| 1u32 << n).filter(move |bit| v & bit != 0)
 }

@@ -1,11 +1,13 @@
 //! Flows: a match in a table at a priority, with what to do, and the messages' view of them.
 
+mod keys;
 mod stats;
 mod text;
 
 use crate::action::{Action, port};
 use crate::matching::Match;
 
+pub(crate) use keys::{KeyValues, parse_hex};
 pub use stats::FlowStats;
 pub use text::FlowError;
 

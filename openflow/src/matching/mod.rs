@@ -16,6 +16,7 @@ use alias::Part;
 
 pub use codec::{NXM, RawField};
 pub use text::MatchError;
+pub(crate) use text::MatchParser;
 
 /// One field of a match.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
