@@ -144,19 +144,8 @@ pub fn encode_instructions(w: &mut Writer, actions: &[Action], version: u8) {
         finish(w, start);
     }
     let mut later: Vec<&Action> = actions.iter().filter(is_instruction).collect();
-    later.sort_by_key(|action| instruction_rank(action));
+    later.sort_by_key(|action| action.rank());
     later.into_iter().for_each(|action| encode_instruction(w, action, version));
-}
-
-/// Place of an instruction after those that come first.
-fn instruction_rank(action: &Action) -> u8 {
-    match action {
-        Action::ClearActions => 0,
-        Action::WriteActions(_) => 1,
-        Action::WriteMetadata { .. } => 2,
-        Action::GotoTable(_) => 4,
-        _ => 3,
-    }
 }
 
 fn encode_instruction(w: &mut Writer, action: &Action, version: u8) {

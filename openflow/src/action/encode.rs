@@ -201,7 +201,7 @@ fn set_field(w: &mut Writer, field: Field, value: u128, mask: u128, version: u8)
 }
 
 /// The runs of one-bits of `mask`, lowest first, none longer than 64.
-pub(super) fn runs(field: Field, mask: u128) -> impl Iterator<Item = Subfield> {
+fn runs(field: Field, mask: u128) -> impl Iterator<Item = Subfield> {
     let mut rest = mask & field.bits_mask();
     std::iter::from_fn(move || {
         if rest == 0 {

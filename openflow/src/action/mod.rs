@@ -4,6 +4,7 @@
 //! wraps the others into `apply_actions`. [`registry`] is the one table of kinds: number, name,
 //! and how a kind is read and written. What it does not know is kept as [`Action::Raw`].
 
+mod canonical;
 mod codec;
 mod ct;
 mod decode;
@@ -16,10 +17,10 @@ mod parts;
 mod registry;
 mod text;
 
+pub use canonical::{canonical_actions, same_actions};
 pub use codec::{decode_actions, decode_instructions, encode_actions, encode_instructions};
 pub use ct::{Ct, CtZone, Nat, NatKind};
 pub use learn::{Learn, LearnSource, LearnSpec, LearnTarget};
-pub(crate) use names::reason as reason_name;
 pub use parse::{ActionError, parse_actions, parse_actions_for};
 pub use parts::{Bundle, Controller, Multipath, Sample, SampleDirection};
 pub use text::write_actions;

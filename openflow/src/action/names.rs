@@ -16,7 +16,7 @@ fn number(names: &[&str], text: &str) -> Option<u16> {
 }
 
 /// Why a packet comes to the controller.
-pub(crate) fn reason(n: u8) -> String {
+pub(super) fn reason(n: u8) -> String {
     name(&REASONS, n.into())
 }
 

@@ -136,8 +136,10 @@ const fn pkt_reg(name: &'static str, id: u8) -> Code {
 const fn onf(name: &'static str, id: u8) -> Code {
     code(name, 0xffff, id, ONF, 4)
 }
+/// Read, but written only where it is the field's only code point: OVS writes `dp_hash` as NXM in
+/// every version.
 const fn et(name: &'static str, id: u8) -> Code {
-    code(name, 0xffff, id, NICIRA, 1)
+    code(name, 0xffff, id, NICIRA, u8::MAX)
 }
 const fn nsh(name: &'static str, id: u8) -> Code {
     code(name, 0xffff, id, NSH, 1)
@@ -178,7 +180,7 @@ macro_rules! fields {
 fields! {
     PACKET_TYPE = "packet_type", 4, 32, Exact, PacketType, Any, [oxm15("OXM_OF_PACKET_TYPE", 44)];
     DP_HASH = "dp_hash", 4, 32, Bits, Hex, Any, [nx("NXM_NX_DP_HASH", 35), et("NXOXM_ET_DP_HASH", 0)];
-    RECIRC_ID = "recirc_id", 4, 32, Exact, Decimal, Any, [nx("NXM_NX_RECIRC_ID", 36)];
+    RECIRC_ID = "recirc_id", 4, 32, Exact, Hex, Any, [nx("NXM_NX_RECIRC_ID", 36)];
     CONJ_ID = "conj_id", 4, 32, Exact, Decimal, Any, [nx("NXM_NX_CONJ_ID", 37)];
     IN_PORT_NXM = "in_port", 2, 16, Exact, Port16, Any, [nxm("NXM_OF_IN_PORT", 0)];
     IN_PORT = "in_port_oxm", 4, 32, Exact, Port, Any, [oxm("OXM_OF_IN_PORT", 0)];

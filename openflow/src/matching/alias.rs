@@ -39,6 +39,9 @@ pub(crate) fn parts(field: Field, value: u128, mask: u128) -> impl Iterator<Item
         Field::CT_STATE => part(field, value, mask & 0xff, u128::MAX),
         Field::TUN_FLAGS => part(field, value, mask & 1, u128::MAX),
         Field::IP_FRAG if mask & 3 == 3 => part(field, value & 3, 0xff, u128::MAX),
+        _ if !field.maskable() && mask & field.bits_mask() == field.bits_mask() => {
+            part(field, value, field.full_mask(), u128::MAX)
+        }
         _ => part(field, value, mask & field.full_mask(), u128::MAX),
     };
     let registers = registers(field);

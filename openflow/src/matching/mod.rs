@@ -71,6 +71,25 @@ impl Match {
     }
 
     fn put(&mut self, part: Part) {
+        self.put_bits(part);
+        if part.field == Field::VLAN_TCI {
+            self.forget_priority_without_tag();
+        }
+    }
+
+    /// A packet without a tag has no priority, and OXM cannot speak of one.
+    fn forget_priority_without_tag(&mut self) {
+        const TAG: u128 = 0x1000;
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.field == Field::VLAN_TCI)
+            && entry.mask & TAG != 0
+            && entry.value & TAG == 0
+        {
+            entry.mask &= 0x1fff;
+            entry.value &= entry.mask;
+        }
+    }
+
+    fn put_bits(&mut self, part: Part) {
         let Part { field, value, mask, cover } = part;
         let place = match self.entries.last() {
             Some(last) if last.field >= field => self.entries.binary_search_by_key(&field, |e| e.field),

@@ -229,7 +229,6 @@ fn write_value(f: &mut dyn fmt::Write, field: Field, value: u128, mask: u128) ->
         Field::IP_DSCP => write!(f, "{}", value << 2),
         Field::ETH_TYPE => write!(f, "{value:#06x}"),
         Field::CT_ZONE => write!(f, "{value}"),
-        Field::RECIRC_ID => write!(f, "{value:#x}"),
         Field::IPV6_LABEL if exact => write!(f, "{value:#07x}"),
         Field::IPV6_LABEL => write!(f, "{value:#07x}/{mask:#07x}"),
         _ if field.format() == Format::Decimal && !exact => write!(f, "{value:#x}/{mask:#x}"),

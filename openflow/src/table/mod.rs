@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::flow::{Flow, FlowKey, FlowMod};
+use crate::action::same_actions;
+use crate::flow::{Flow, FlowFlags, FlowKey, FlowMod};
 
 /// Flows by key, in a fixed order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,14 +51,40 @@ impl FlowTable {
         self.flows.values()
     }
 
-    /// What turns `installed` into `desired`: additions and replacements first, then removals.
+    /// What turns `installed` into `desired`: additions and replacements first, then removals,
+    /// each in the order of the table. Equal flows give nothing; an addition over an existing flow
+    /// replaces its cookie, timeouts, flags and actions.
+    ///
+    /// Flags that concern only the addition itself are not compared, because a switch does not
+    /// show them, and actions are compared by what they do.
     #[must_use]
     pub fn diff(installed: &FlowTable, desired: &FlowTable) -> Vec<FlowMod> {
-        let changed = |flow: &&Flow| installed.get(&flow.key()) != Some(*flow);
-        let adds = desired.iter().filter(changed).cloned().map(FlowMod::add);
-        let strays = installed.flows.keys().filter(|key| !desired.flows.contains_key(*key));
-        adds.chain(strays.cloned().map(FlowMod::delete_strict)).collect()
+        let mut adds = Vec::new();
+        let mut deletes = Vec::new();
+        let mut old = installed.flows.iter().peekable();
+        for (key, flow) in &desired.flows {
+            while let Some((stray, _)) = old.next_if(|(k, _)| *k < key) {
+                deletes.push(FlowMod::delete_strict(stray.clone()));
+            }
+            match old.next_if(|(k, _)| *k == key) {
+                Some((_, installed)) if is_same(installed, flow) => {}
+                _ => adds.push(FlowMod::add(flow.clone())),
+            }
+        }
+        deletes.extend(old.map(|(stray, _)| FlowMod::delete_strict(stray.clone())));
+        adds.append(&mut deletes);
+        adds
     }
+}
+
+/// Whether two flows of one key behave the same and look the same to the controller.
+fn is_same(a: &Flow, b: &Flow) -> bool {
+    const SHOWN: u16 = FlowFlags::SEND_FLOW_REM.0 | FlowFlags::NO_PKT_COUNTS.0 | FlowFlags::NO_BYT_COUNTS.0;
+    a.cookie == b.cookie
+        && a.idle_timeout == b.idle_timeout
+        && a.hard_timeout == b.hard_timeout
+        && a.flags.0 & SHOWN == b.flags.0 & SHOWN
+        && same_actions(&a.actions, &b.actions)
 }
 
 impl FromIterator<Flow> for FlowTable {
