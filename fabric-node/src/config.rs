@@ -347,13 +347,13 @@ fn read(text: &str) -> Result<NodeConfig, SyntaxFault> {
             error.into_inner()
         })
     })
-    .map_err(|error| SyntaxFault { field, error })
+    .map_err(|error| SyntaxFault { field, error: Box::new(error) })
 }
 
 /// What is wrong with a text, and where in it.
 struct SyntaxFault {
     field: String,
-    error: serde_saphyr::Error,
+    error: Box<serde_saphyr::Error>,
 }
 
 impl SyntaxFault {

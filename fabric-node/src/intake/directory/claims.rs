@@ -17,7 +17,7 @@ use policy::{Edit, Kind, Object, ObjectRef, claim_name};
 
 use super::claim_file::{Broken, ClaimFolder, Reading, address_of};
 use super::file::Fingerprint;
-use super::watch::{Listener, News, Watch};
+use super::watch::{Appearance, Listener, News, Watch};
 use super::{Listed, Look};
 use crate::intake::feed::{Ended, Feed};
 
@@ -69,7 +69,7 @@ impl Watcher {
 
     fn begin(&self) -> io::Result<(Watch, Listing)> {
         self.folder.prepare()?;
-        let watch = Watch::open(self.folder.path())?;
+        let watch = Watch::open(self.folder.path(), Appearance::Whole)?;
         Ok((watch, self.list()?))
     }
 

@@ -16,7 +16,7 @@ use super::Listed;
 use super::book::{Book, Changes, Contents, FileName, Found, Unread};
 use super::documents::{self, Document, Syntax};
 use super::file::{self, Fingerprint};
-use super::watch::{Listener, News, Watch};
+use super::watch::{Appearance, Listener, News, Watch};
 use crate::intake::feed::{Ended, Feed};
 
 const PART: &str = "manifests";
@@ -60,7 +60,7 @@ impl Watcher {
     }
 
     fn begin(&self) -> io::Result<(Watch, Listing)> {
-        let watch = Watch::open(&self.folder)?;
+        let watch = Watch::open(&self.folder, Appearance::Written)?;
         Ok((watch, self.list()?))
     }
 

@@ -22,7 +22,8 @@ use nix::sys::statfs::statfs;
 
 /// Between two comparisons of the listing, where inotify tells of every change: only to repair.
 const REPAIR: Duration = Duration::from_secs(60);
-/// Between two comparisons of the listing, where it does not.
+/// Between two comparisons of the listing, where it does not; and between two looks whether the folder is at its path,
+/// since inotify does not tell where a folder above it was moved.
 const POLL: Duration = Duration::from_secs(1);
 
 /// File systems that other machines write, by `f_type` of statfs(2) (`linux/magic.h` and the file systems' sources):
@@ -52,10 +53,20 @@ pub(super) enum News {
     Away,
 }
 
+/// How the files of a folder come to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Appearance {
+    /// By link(2) or rename(2) of what was written elsewhere.
+    Whole,
+    /// In whatever way somebody likes: one that was made is read when its writer closes it.
+    Written,
+}
+
 /// An open folder.
 #[derive(Debug)]
 pub(super) struct Watch {
     path: PathBuf,
+    appearance: Appearance,
     /// Device and inode: another folder of the same path is another folder.
     identity: (u64, u64),
     /// None where the system gives no inotify: then only comparisons find changes.
@@ -71,7 +82,7 @@ impl Watch {
     ///
     /// # Errors
     /// Where it is not there, or is no folder.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, appearance: Appearance) -> io::Result<Self> {
         let identity = identity(path)?;
         let (inotify, complaint) = match listen(path) {
             Ok(inotify) => (Some(inotify), None),
@@ -80,7 +91,7 @@ impl Watch {
         };
         let interval = if inotify.is_none() || is_shared(path) { POLL } else { REPAIR };
         let compare_at = Instant::now() + interval;
-        Ok(Self { path: path.to_owned(), identity, inotify, complaint, interval, compare_at })
+        Ok(Self { path: path.to_owned(), appearance, identity, inotify, complaint, interval, compare_at })
     }
 
     /// Why changes are found by comparison only, where the system gives no inotify.
@@ -91,11 +102,17 @@ impl Watch {
     /// Waits until something happens in the folder, `bell` rings, or it is time to compare.
     pub(super) fn wait<T>(&mut self, bell: &Listener<T>) -> News {
         let left = self.compare_at.saturating_duration_since(Instant::now());
-        if !left.is_zero() && wait(self.inotify.as_ref(), bell, left) != Woken::Time {
+        if !left.is_zero() && wait(self.inotify.as_ref(), bell, left.min(POLL)) != Woken::Time {
+            return self.drain();
+        }
+        if !self.is_at_its_path() {
+            return News::Away;
+        }
+        if Instant::now() < self.compare_at {
             return self.drain();
         }
         self.compare_at = Instant::now() + self.interval;
-        if self.is_at_its_path() { self.drain().and(News::Everything) } else { News::Away }
+        self.drain().and(News::Everything)
     }
 
     /// Adds what happens until nothing has happened for `quiet`, or for `rounds` times that.
@@ -138,7 +155,6 @@ impl Watch {
             _ if mask.contains(AddWatchFlags::IN_Q_OVERFLOW) => News::Everything,
             // A volume of Kubernetes changes all its files by renaming this one link.
             Some(name) if name == "..data" => News::Everything,
-            // A file that is being written is read when its writer closes it; one that appears whole never is closed.
             Some(name) if mask.contains(AddWatchFlags::IN_CREATE) && !self.appeared_whole(&name) => {
                 News::Names(BTreeSet::new())
             }
@@ -147,9 +163,12 @@ impl Watch {
         }
     }
 
-    /// Whether an entry that was just made is a link, symbolic or hard, to something written before.
+    /// Whether an entry that was just made needs no more writing: it is a link, symbolic or hard, to something
+    /// written before. Nobody closes such a one after writing.
     fn appeared_whole(&self, name: &OsString) -> bool {
-        fs::symlink_metadata(self.path.join(name)).is_ok_and(|entry| !entry.is_file() || entry.nlink() > 1)
+        self.appearance == Appearance::Whole
+            || fs::symlink_metadata(self.path.join(name))
+                .is_ok_and(|entry| !entry.is_file() || entry.nlink() > 1)
     }
 }
 
