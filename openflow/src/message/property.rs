@@ -1,5 +1,7 @@
 //! Properties: the type-length-value lists of OpenFlow 1.4 and later (`struct ofp_prop_header`).
 //!
+//! Values of 16 bits are followed by two zeros that the length counts; those of 8 bits are not.
+//!
 //! Type and length are 16 bits each; the length counts these four bytes and the value, not the zeros that pad the
 //! property to a multiple of eight bytes. Values of 64 bits and nested lists start after four more bytes of zeros.
 
@@ -40,16 +42,14 @@ impl<'a> Property<'a> {
         }
     }
 
+    /// The first byte; as Open vSwitch does, whatever follows it.
     pub(crate) fn u8(&self) -> Result<u8, DecodeError> {
-        let mut r = self.reader();
-        let value = r.u8(self.what)?;
-        self.whole(&r, value)
+        self.reader().u8(self.what)
     }
 
+    /// The first two bytes; as Open vSwitch does, whatever follows them.
     pub(crate) fn u16(&self) -> Result<u16, DecodeError> {
-        let mut r = self.reader();
-        let value = r.u16(self.what)?;
-        self.whole(&r, value)
+        self.reader().u16(self.what)
     }
 
     pub(crate) fn u32(&self) -> Result<u32, DecodeError> {
@@ -103,7 +103,7 @@ pub(crate) fn put_u8(w: &mut Writer, kind: u16, value: u8) {
 }
 
 pub(crate) fn put_u16(w: &mut Writer, kind: u16, value: u16) {
-    put_bytes(w, kind, &value.to_be_bytes());
+    put_bytes(w, kind, &(u32::from(value) << 16).to_be_bytes());
 }
 
 pub(crate) fn put_u32(w: &mut Writer, kind: u16, value: u32) {
