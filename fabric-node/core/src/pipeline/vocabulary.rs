@@ -9,6 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use openflow::{Field, Mac, Subfield};
 
 /// A table of `br-fabric`, by what it decides.
+///
+/// A pod's packet is tracked in its zone on the way from [`Table::Guard`] to [`Table::StateOut`], and a packet to a
+/// local pod in that pod's zone on the way from [`Table::Route`] to [`Table::StateIn`]: by the flow that knows pod and
+/// family, without a table of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Table {
@@ -18,8 +22,6 @@ pub enum Table {
     Guard = 1,
     /// ARP and neighbour discovery.
     Neighbour = 2,
-    /// Conntrack in the sending pod's zone.
-    TrackOut = 3,
     /// Conversations that were judged on their way out pass.
     StateOut = 4,
     /// Service addresses.
@@ -28,8 +30,6 @@ pub enum Table {
     Egress = 6,
     /// Where to.
     Route = 7,
-    /// Conntrack in the receiving pod's zone.
-    TrackIn = 8,
     /// Conversations that were judged on their way in pass.
     StateIn = 9,
     /// May this pod receive this?
@@ -42,16 +42,14 @@ pub enum Table {
 
 impl Table {
     /// Every table, in order.
-    pub const ALL: [Table; 13] = [
+    pub const ALL: [Table; 11] = [
         Table::Classify,
         Table::Guard,
         Table::Neighbour,
-        Table::TrackOut,
         Table::StateOut,
         Table::Service,
         Table::Egress,
         Table::Route,
-        Table::TrackIn,
         Table::StateIn,
         Table::Ingress,
         Table::Output,
@@ -67,7 +65,7 @@ impl Table {
     /// The table with this number.
     #[must_use]
     pub fn from_id(id: u8) -> Option<Table> {
-        Table::ALL.get(usize::from(id)).copied()
+        Table::ALL.into_iter().find(|table| table.id() == id)
     }
 
     /// The name that dumps and golden files show.
@@ -77,12 +75,10 @@ impl Table {
             Table::Classify => "Classify",
             Table::Guard => "Guard",
             Table::Neighbour => "Neighbour",
-            Table::TrackOut => "TrackOut",
             Table::StateOut => "StateOut",
             Table::Service => "Service",
             Table::Egress => "Egress",
             Table::Route => "Route",
-            Table::TrackIn => "TrackIn",
             Table::StateIn => "StateIn",
             Table::Ingress => "Ingress",
             Table::Output => "Output",
@@ -283,15 +279,13 @@ pub enum Cause {
     SpoofedByHost = 12,
     /// A pod's packet to the tunnel port of a node.
     TunnelPort = 13,
-    /// Asked about once, and still no flow.
-    Unanswered = 14,
     /// Duplicate address detection, which is never answered; no fault.
-    DuplicateDetection = 15,
+    DuplicateDetection = 14,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 15] = [
+    pub const ALL: [Cause; 14] = [
         Cause::UnknownPort,
         Cause::SpoofedMac,
         Cause::SpoofedIpv4,
@@ -305,7 +299,6 @@ impl Cause {
         Cause::TunnelStray,
         Cause::SpoofedByHost,
         Cause::TunnelPort,
-        Cause::Unanswered,
         Cause::DuplicateDetection,
     ];
 
@@ -326,7 +319,6 @@ impl Cause {
             Cause::TunnelStray => "tunnel-stray",
             Cause::SpoofedByHost => "spoofed-by-host",
             Cause::TunnelPort => "tunnel-port",
-            Cause::Unanswered => "unanswered",
             Cause::DuplicateDetection => "duplicate-detection",
         }
     }

@@ -10,8 +10,9 @@ use openflow::message::MeterMod;
 use openflow::{Action, Flow, Match};
 use policy::World;
 
+use super::fields::{go, set_flags};
 use super::site::{LocalPod, Site};
-use super::vocabulary::{Cause, Cookie, Kind, Table, priority};
+use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
 pub use node::{OWN_NODE, node_flows, node_meters, to_host};
 pub use pod::{forget_meters, pod_flows, pod_meters};
@@ -49,16 +50,17 @@ fn drop_for(cause: Cause, table: Table, priority: u16, matches: Match) -> Flow {
 }
 
 /// The way of a packet that no learned flow covers: remember the table, ask, look again.
-fn miss(table: Table) -> Flow {
-    use super::fields::{go, set_flags};
-    use super::vocabulary::{REG_FLAGS, RETRY};
+///
+/// `flags` and `mask` narrow it to packets with these bits in `reg0`. A packet that
+/// comes back and still finds nothing falls off the end of the table.
+fn miss(table: Table, flags: u32, mask: u32) -> Flow {
     let number = u32::from(table.id()) << 20;
     flow(
         Kind::Node,
         0,
         table,
         priority::DEFAULT,
-        Match::new().with_mask(REG_FLAGS, 0u32, RETRY),
+        Match::new().with_mask(REG_FLAGS, flags, RETRY | mask),
         vec![set_flags(RETRY | number, RETRY | 0xf << 20), go(Table::Punt), go(table)],
     )
 }

@@ -6,12 +6,12 @@ use policy::{Family, World};
 
 use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, copy, destination, discovery, from, go,
-    host, ip, not_from, set, set_flags, source, track,
+    host, ip, not_from, set, set_flags, source,
 };
 use super::super::site::Site;
 use super::super::vocabulary::{
-    ANSWER, Cause, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN,
-    REG_ZONE_OUT, RETRY, ROUTER_MAC, TO_NODE, Table, VXLAN_PORT, priority,
+    ANSWER, Cause, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY,
+    ROUTER_MAC, TO_NODE, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
@@ -27,11 +27,11 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
     let mut flows = classify(site);
     flows.extend(guard(world));
     flows.extend(neighbour());
-    flows.extend(track_and_state());
+    flows.extend(state());
     flows.extend(route(site));
     flows.extend(ingress(site));
     flows.extend(output());
-    flows.push(miss(Table::Egress));
+    flows.push(miss(Table::Egress, 0, 0));
     flows.push(flow(Kind::Node, 0, Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
     flows
 }
@@ -83,7 +83,7 @@ fn guard(world: &World) -> Vec<Flow> {
         drop_for(Cause::SpoofedIpv6, table, priority::CAUSE, ip(pod(), Family::V6)),
         drop_for(Cause::Protocol, table, priority::DEFAULT + 1, pod()),
         node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Neighbour)]),
-        miss(table),
+        miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
     for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
         let matches = source(from(Origin::Host), *cidr);
@@ -145,26 +145,12 @@ fn neighbour() -> Vec<Flow> {
     ]
 }
 
-/// Conntrack on the way out and in; what was judged before passes.
-fn track_and_state() -> Vec<Flow> {
+/// What was judged before passes, on the way out and in.
+fn state() -> Vec<Flow> {
     let tracked = 0x20u32;
     let new = 0x01u32;
     let invalid = 0x10u32;
     let mut flows = Vec::new();
-    for family in BOTH {
-        flows.push(node(
-            Table::TrackOut,
-            priority::STATIC,
-            ip(Match::new(), family),
-            vec![track(REG_ZONE_OUT, Table::StateOut)],
-        ));
-        flows.push(node(
-            Table::TrackIn,
-            priority::STATIC,
-            ip(Match::new(), family),
-            vec![track(REG_ZONE_IN, Table::StateIn)],
-        ));
-    }
     for (table, judged, rest) in
         [(Table::StateOut, Table::Route, Table::Service), (Table::StateIn, Table::Output, Table::Ingress)]
     {
@@ -185,7 +171,7 @@ fn track_and_state() -> Vec<Flow> {
 /// The node's own addresses; local pods stand with the pods, everything else is learned.
 fn route(site: &Site) -> Vec<Flow> {
     let mut flows = vec![
-        miss(Table::Route),
+        miss(Table::Route, 0, 0),
         drop_for(Cause::TunnelStray, Table::Route, priority::CAUSE, from(Origin::Tunnel)),
     ];
     if let Some(mac) = site.local_mac {
@@ -216,7 +202,7 @@ pub fn to_host(local_mac: openflow::Mac, own: bool) -> Vec<Action> {
 
 /// A pod's own node always reaches it: kubelet probes.
 fn ingress(site: &Site) -> Vec<Flow> {
-    let mut flows = vec![miss(Table::Ingress)];
+    let mut flows = vec![miss(Table::Ingress, 0, 0)];
     for address in &site.addresses {
         flows.push(node(
             Table::Ingress,

@@ -7,7 +7,7 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::Family;
 
 use super::super::fields::{
-    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, from, go, host, set, source,
+    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, from, go, host, set, source, track,
 };
 use super::super::site::LocalPod;
 use super::super::vocabulary::{
@@ -56,12 +56,16 @@ fn classify(pod: &LocalPod) -> Vec<Flow> {
 
 /// What the pod may send; everything else meets the causes of the node's flows.
 fn guard(pod: &LocalPod) -> Vec<Flow> {
-    let pass =
-        |priority: u16, matches: Match, to: Table| own(pod, Table::Guard, priority, matches, vec![go(to)]);
     let mut flows = Vec::new();
     let mut any_v6 = false;
     for address in &pod.addresses {
-        flows.push(pass(priority::STATIC, source(by_port(pod), host(*address)), Table::TrackOut));
+        flows.push(own(
+            pod,
+            Table::Guard,
+            priority::STATIC,
+            source(by_port(pod), host(*address)),
+            vec![track(REG_ZONE_OUT, Table::StateOut)],
+        ));
         match address {
             IpAddr::V4(v4) => {
                 let arp = by_port(pod)
@@ -75,7 +79,7 @@ fn guard(pod: &LocalPod) -> Vec<Flow> {
                     arp.clone().with(Field::ARP_TPA, *v4),
                     vec![],
                 ));
-                flows.push(pass(priority::STATIC, arp, Table::Neighbour));
+                flows.push(own(pod, Table::Guard, priority::STATIC, arp, vec![go(Table::Neighbour)]));
             }
             IpAddr::V6(_) => any_v6 = true,
         }
@@ -116,7 +120,7 @@ fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
             Action::DecTtl,
             set(REG_OUTPUT, pod.port),
             set(REG_ZONE_IN, u32::from(pod.zone)),
-            go(Table::TrackIn),
+            track(REG_ZONE_IN, Table::StateIn),
         ],
     )
 }

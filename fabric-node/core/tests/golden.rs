@@ -1,0 +1,61 @@
+//! Golden flows: a folder's `world.yaml` and `conversations.txt` give its `flows.txt`, in `ovs-ofctl`'s spelling.
+//!
+//! `FABRIC_BLESS=1` writes the files anew, for a reviewer to read the difference.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use openflow::FlowTable;
+use support::{Scene, print};
+
+fn folders() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    assert!(!folders.is_empty());
+    folders
+}
+
+fn conversations(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("conversations.txt")).unwrap_or_default();
+    text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn flows_are_as_written_down() {
+    for folder in folders() {
+        let scene = Scene::read(&folder.join("world.yaml"));
+        let mut text = print(scene.statics());
+        for line in conversations(&folder) {
+            let (flows, verdict) = scene.learn(&line, false);
+            text.push_str(&format!("\n# {line}: {verdict:?}\n{}", print(flows)));
+        }
+        let path = folder.join("flows.txt");
+        if std::env::var_os("FABRIC_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(text == wanted, "{} differs; this is what came out:\n{text}", path.display());
+    }
+}
+
+#[test]
+fn static_flows_do_not_hide_one_another() {
+    for folder in folders() {
+        let flows = Scene::read(&folder.join("world.yaml")).statics();
+        let table: FlowTable = flows.iter().cloned().collect();
+        assert_eq!(table.len(), flows.len(), "two static flows of {} have one key", folder.display());
+    }
+}
+
+#[test]
+fn an_idle_node_has_at_most_40_flows_and_16_more_a_pod() {
+    for folder in folders() {
+        let scene = Scene::read(&folder.join("world.yaml"));
+        let pods = scene.local.0.len();
+        let flows = scene.statics().len();
+        assert!(flows <= 40 + 16 * pods, "{}: {flows} flows for {pods} pods", folder.display());
+    }
+}

@@ -1,0 +1,127 @@
+//! A node as the pipeline sees it, made from manifests.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
+
+use fabric_core::pipeline::learned::{Context, Pods, Punt, Tuple, Verdict, answer};
+use fabric_core::pipeline::site::{LocalPod, Site, Tunnel};
+use fabric_core::pipeline::statics::static_flows;
+use fabric_core::pipeline::vocabulary::{Origin, Table};
+use openflow::{Flow, FlowTable, Mac};
+use policy::manifest::{Source, admit};
+use policy::{Edit, Traffic, World};
+
+/// The pods of the node, by everything that a packet shows of them.
+#[derive(Default)]
+pub struct Local(pub Vec<LocalPod>);
+
+impl Pods for Local {
+    fn by_zone(&self, zone: u16) -> Option<&LocalPod> {
+        self.0.iter().find(|pod| pod.zone == zone)
+    }
+    fn by_port(&self, port: u32) -> Option<&LocalPod> {
+        self.0.iter().find(|pod| pod.port == port)
+    }
+    fn by_address(&self, address: IpAddr) -> Option<&LocalPod> {
+        self.0.iter().find(|pod| pod.addresses.contains(&address))
+    }
+}
+
+/// A node of a world.
+pub struct Scene {
+    pub site: Site,
+    pub world: World,
+    pub local: Local,
+}
+
+/// The world of a file of manifests.
+pub fn world(path: &Path) -> World {
+    let text = std::fs::read_to_string(path).unwrap();
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let mut world = World::new();
+    for (number, document) in documents.into_iter().enumerate() {
+        let admission = admit(&Source::file(path.display().to_string(), number + 1), document);
+        assert!(admission.problems.is_empty(), "{:?}", admission.problems);
+        world.apply(Edit::Put(admission.object.unwrap()));
+    }
+    world
+}
+
+impl Scene {
+    /// Node `n1` of the world, with its pods in the order of their names.
+    pub fn read(path: &Path) -> Scene {
+        let world = world(path);
+        let site = Site {
+            node: "n1".into(),
+            addresses: world.node("n1").unwrap().addresses.clone(),
+            local_mac: Some(Mac([0x02, 0, 0, 0, 0, 0xfe])),
+            tunnels: BTreeMap::from([(Tunnel::Vxlan, 1)]),
+        };
+        let mine = world.pods().filter(|pod| pod.node.as_deref() == Some("n1"));
+        let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
+            zone,
+            port: 32768 + u32::from(zone),
+            mac: Mac([0x0e, 0, 0, 0, 0, u8::try_from(zone).unwrap()]),
+            addresses: pod.ips.clone(),
+        });
+        let local = Local(pods.collect());
+        Scene { site, world, local }
+    }
+
+    pub fn context(&self) -> Context<'_, Local> {
+        Context { site: &self.site, world: &self.world, pods: &self.local }
+    }
+
+    pub fn statics(&self) -> Vec<Flow> {
+        static_flows(&self.site, &self.world, &self.local.0)
+    }
+
+    /// A line of a conversation file: `pod FROM TO PROTOCOL PORT` or `tunnel OUTER FROM TO PROTOCOL PORT`.
+    pub fn punt(&self, line: &str) -> Punt {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (tunnel, rest) = match words.as_slice() {
+            ["tunnel", outer, rest @ ..] => (Some(outer.parse().unwrap()), rest),
+            ["pod", rest @ ..] => (None, rest),
+            _ => panic!("a conversation begins with pod or tunnel: {line}"),
+        };
+        let [from, to, protocol, port] = rest else { panic!("four words after the origin: {line}") };
+        let source: IpAddr = from.parse().unwrap();
+        let in_port = self.local.by_address(source).map_or(1, |pod| pod.port);
+        Punt {
+            table: if tunnel.is_some() { Table::Guard } else { Table::Egress },
+            origin: if tunnel.is_some() { Origin::Tunnel } else { Origin::Pod },
+            in_port,
+            tunnel,
+            output: 0,
+            tuple: Tuple {
+                source,
+                destination: to.parse().unwrap(),
+                traffic: Traffic { protocol: protocol.parse().unwrap(), port: port.parse().ok() },
+            },
+        }
+    }
+
+    /// What the agent learns from a conversation, and what becomes of its packet.
+    pub fn learn(&self, line: &str, patient: bool) -> (Vec<Flow>, Verdict) {
+        let answer = answer(&self.punt(line), &self.context(), patient);
+        (answer.learned.into_iter().map(|(_, decision)| decision.flow).collect(), answer.verdict)
+    }
+}
+
+/// Flows for people: sorted, with the names of the tables.
+pub fn print(flows: impl IntoIterator<Item = Flow>) -> String {
+    let table: FlowTable = flows.into_iter().collect();
+    let mut text = String::new();
+    let mut last = None;
+    for flow in table.iter() {
+        if last != Some(flow.table) {
+            let name = Table::from_id(flow.table).map_or("?", Table::name);
+            writeln!(text, "## {name}").unwrap();
+            last = Some(flow.table);
+        }
+        writeln!(text, "{flow}").unwrap();
+    }
+    text
+}
