@@ -246,6 +246,11 @@ impl Node {
             return self.leave(key);
         }
         attachment.stage = Stage::Porting;
+        self.add_port(key);
+    }
+
+    pub(super) fn add_port(&mut self, key: &AttachmentKey) {
+        let Some(attachment) = self.book.get_mut(key) else { return };
         attachment.busy = true;
         let spec = PortSpec {
             name: attachment.host_name.clone(),
@@ -258,20 +263,41 @@ impl Node {
 
     pub(super) fn ported(&mut self, key: &AttachmentKey, result: Result<Option<PortRow>, String>) {
         self.idle(key);
-        let row = match result {
-            Ok(Some(row)) => row,
-            Ok(None) => return self.fail(key, RequestError::Failed("the switch gave no port".into())),
-            Err(error) => return self.fail(key, RequestError::TryAgain(error)),
+        let row = match result.and_then(|row| row.ok_or_else(|| "the switch gave no port".into())) {
+            Ok(row) => row,
+            Err(error) if self.is_fresh(key) => return self.fail(key, RequestError::TryAgain(error)),
+            // A port that was put back: its container counts as gone only when the device stays missing.
+            Err(_) => {
+                self.leave_if_asked(key);
+                return;
+            }
         };
-        let port = row.ofport;
-        self.ports.insert(row.name.clone(), row);
-        let Some(attachment) = self.book.get_mut(key) else { return };
-        attachment.stage = Stage::Installing;
-        if attachment.is_leaving() {
-            return self.leave(key);
+        let (name, port) = (row.name.clone(), row.ofport);
+        self.missing_since.remove(&name);
+        self.ports.insert(name, row);
+        if self.is_fresh(key) {
+            if let Some(attachment) = self.book.get_mut(key) {
+                attachment.stage = Stage::Installing;
+            }
+        }
+        if self.leave_if_asked(key) {
+            return;
         }
         self.book.set_port(key, port);
         self.install(key);
+    }
+
+    fn is_fresh(&self, key: &AttachmentKey) -> bool {
+        self.book.get(key).is_some_and(|attachment| attachment.stage == Stage::Porting)
+    }
+
+    /// Takes the way out if somebody asked for it meanwhile.
+    fn leave_if_asked(&mut self, key: &AttachmentKey) -> bool {
+        let asked = self.book.get(key).is_some_and(Attachment::is_leaving);
+        if asked {
+            self.leave(key);
+        }
+        asked
     }
 
     /// Sends an attachment's flows; while the switch is away, the compare that follows will.

@@ -162,17 +162,21 @@ impl Node {
                 self.refresh_site(now);
             }
             PortsEvent::Gone { name } => {
-                self.ports.remove(&name);
-                self.missing_since.remove(&name);
-                let key =
-                    self.book.by_host_name(&name).filter(|a| a.stage == Stage::Ready).map(|a| a.key.clone());
-                if let Some(key) = key {
-                    self.leave(&key);
-                }
+                self.port_gone(&name, now);
                 self.refresh_site(now);
             }
             PortsEvent::Down => self.ports_ready = false,
         }
+    }
+
+    /// A row went. If the agent did not ask for it, somebody else took the port of a running container: it is put back.
+    fn port_gone(&mut self, name: &str, now: Instant) {
+        self.ports.remove(name);
+        let ready = self.book.by_host_name(name).filter(|a| a.stage == Stage::Ready);
+        let Some((key, zone)) = ready.map(|a| (a.key.clone(), a.zone)) else { return };
+        self.missing_since.insert(name.to_owned(), now);
+        self.renumber(&key, zone, None);
+        self.add_port(&key);
     }
 
     /// All rows of the bridge: at the start they are the book.

@@ -1,4 +1,7 @@
 //! A node as the pipeline sees it, made from manifests.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod model;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,0 +1,331 @@
+//! A node with rooms of make-believe: a switch that is a table of flows, a database that is a map, one store for all.
+//!
+//! It exists to try orders of events; what the real rooms do is tested on the real things.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use fabric_core::node::*;
+use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
+use openflow::{Field, Flow, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
+use policy::{Edit, IpClaim, Kind, Object, ObjectRef};
+
+/// The store that all nodes share.
+pub type Store = Rc<RefCell<BTreeMap<IpAddr, IpClaim>>>;
+
+/// One node.
+pub struct Model {
+    pub name: String,
+    pub node: Node,
+    pub now: Instant,
+    pub store: Store,
+    /// The switch.
+    pub flows: FlowTable,
+    pub connected: bool,
+    /// The database.
+    pub rows: BTreeMap<String, PortRow>,
+    pub wires: BTreeSet<String>,
+    pub replies: BTreeMap<RequestId, Result<Reply, RequestError>>,
+    /// Flow changes that reached the switch.
+    pub flow_mods: Vec<FlowMod>,
+    pub resumed: usize,
+    pub flushed: Vec<u16>,
+    pub host: HostState,
+    /// Rooms that do not answer.
+    pub silent: BTreeSet<Room>,
+    held: VecDeque<Command>,
+    next_request: u64,
+    news: VecDeque<Edit>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    Ports,
+    Store,
+    Wire,
+}
+
+fn config(name: &str, seed: u64) -> NodeConfig {
+    NodeConfig {
+        node: name.into(),
+        bridge: "br-fabric".into(),
+        vxlan_port: "fabric-vxlan".into(),
+        carrier_mtu: 1500,
+        software_checksums: true,
+        punts_per_second: 1000,
+        verdicts_per_pod: 4096,
+        claim_rest: Duration::from_secs(30),
+        reconcile_every: Duration::from_secs(300),
+        seed,
+    }
+}
+
+fn own_row(name: &str, kind: &str, ofport: u32) -> PortRow {
+    PortRow {
+        name: name.into(),
+        kind: kind.into(),
+        ofport: Some(ofport),
+        error: None,
+        external_ids: BTreeMap::new(),
+        mac: Some(openflow::Mac([2, 0, 0, 0, 0, 0xfe])),
+    }
+}
+
+impl Model {
+    pub fn new(name: &str, seed: u64, store: &Store) -> Model {
+        let rows = [own_row("br-fabric", "internal", port::LOCAL), own_row("fabric-vxlan", "vxlan", 1)];
+        Model {
+            name: name.into(),
+            node: Node::new(config(name, seed)),
+            now: Instant::now(),
+            store: store.clone(),
+            flows: FlowTable::new(),
+            connected: false,
+            rows: rows.into_iter().map(|row| (row.name.clone(), row)).collect(),
+            wires: BTreeSet::new(),
+            replies: BTreeMap::new(),
+            flow_mods: Vec::new(),
+            resumed: 0,
+            flushed: Vec::new(),
+            host: HostState::default(),
+            silent: BTreeSet::new(),
+            held: VecDeque::new(),
+            next_request: 0,
+            news: VecDeque::new(),
+        }
+    }
+
+    /// Everything that an agent gets at its start.
+    pub fn start(&mut self, world: &[Object]) {
+        let claims: Vec<Edit> =
+            self.store.borrow().values().map(|claim| Edit::Put(Object::IpClaim(claim.clone()))).collect();
+        let objects = world.iter().cloned().map(Edit::Put).chain(claims).collect();
+        self.handle(Event::World(objects));
+        self.handle(Event::WorldSynced);
+        let rows = self.rows.values().cloned().collect();
+        self.handle(Event::Ports(PortsEvent::Ready(rows)));
+        self.connect();
+    }
+
+    pub fn connect(&mut self) {
+        self.connected = true;
+        self.handle(Event::Switch(SwitchEvent::Connected));
+    }
+
+    /// The agent ends without a word and another one starts.
+    pub fn restart(&mut self, seed: u64, world: &[Object]) {
+        self.node = Node::new(config(&self.name, seed));
+        self.held.clear();
+        self.flow_mods.clear();
+        self.start(world);
+    }
+
+    pub fn handle(&mut self, event: Event) {
+        self.node.handle(event, self.now);
+        self.settle();
+    }
+
+    /// Lets time pass, with everything that falls due.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(due) = self.node.poll_timeout().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.node.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    pub fn request(&mut self, request: Request) -> RequestId {
+        self.next_request += 1;
+        let id = RequestId(self.next_request);
+        self.handle(Event::Request { id, request });
+        id
+    }
+
+    /// A room speaks again, and answers what it was asked meanwhile.
+    pub fn wake(&mut self, room: Room) {
+        self.silent.remove(&room);
+        self.settle();
+    }
+
+    /// Carries out commands until the node is content.
+    pub fn settle(&mut self) {
+        loop {
+            while let Some(command) = self.node.poll_command() {
+                self.held.push_back(command);
+            }
+            let ready = self.held.iter().position(|command| !self.is_silent(command));
+            let Some(command) = ready.and_then(|at| self.held.remove(at)) else { break };
+            self.carry_out(command);
+            if let Some(edit) = self.news.pop_front() {
+                self.node.handle(Event::World(vec![edit]), self.now);
+            }
+        }
+    }
+
+    fn is_silent(&self, command: &Command) -> bool {
+        let room = match command {
+            Command::Ports { .. } => Room::Ports,
+            Command::Claim { .. } => Room::Store,
+            Command::Wire { .. } => Room::Wire,
+            Command::Switch(_) | Command::Host(_) | Command::Reply { .. } => return false,
+        };
+        self.silent.contains(&room)
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Switch(command) => self.switch(command),
+            Command::Ports { task, command } => {
+                let outcome = Outcome::Port(Ok(self.port(command)));
+                self.node.handle(Event::Done { task, outcome }, self.now);
+            }
+            Command::Claim { task, command } => {
+                let outcome = Outcome::Claim(self.claim(command));
+                self.node.handle(Event::Done { task, outcome }, self.now);
+            }
+            Command::Wire { task, command } => {
+                match command {
+                    WireCommand::Create(spec) => drop(self.wires.insert(spec.host_name)),
+                    WireCommand::Remove { host_name } => drop(self.wires.remove(&host_name)),
+                    WireCommand::Check(_) => {}
+                }
+                self.node.handle(Event::Done { task, outcome: Outcome::Wire(Ok(())) }, self.now);
+            }
+            Command::Host(state) => {
+                let peers = state.peers.clone();
+                self.host = state;
+                self.node.handle(Event::PeersSettled(peers), self.now);
+            }
+            Command::Reply { id, reply } => {
+                assert!(self.replies.insert(id, reply).is_none(), "two replies to one request");
+            }
+        }
+    }
+
+    fn port(&mut self, command: PortsCommand) -> Option<PortRow> {
+        match command {
+            PortsCommand::Add(spec) => {
+                assert!(self.wires.contains(&spec.name), "a port for a device that is not there");
+                let row = PortRow {
+                    ofport: Some(u32::from(spec.ofport_request)),
+                    external_ids: spec.external_ids,
+                    ..own_row(&spec.name, "", 0)
+                };
+                self.rows.insert(row.name.clone(), row.clone());
+                Some(row)
+            }
+            PortsCommand::Remove { name } => {
+                self.rows.remove(&name);
+                None
+            }
+        }
+    }
+
+    fn claim(&mut self, command: ClaimCommand) -> Result<(), ClaimError> {
+        let mut store = self.store.borrow_mut();
+        match command {
+            ClaimCommand::Create(claim) => {
+                if let Some(holder) = store.get(&claim.ip) {
+                    return Err(ClaimError::Taken(Box::new(holder.clone())));
+                }
+                store.insert(claim.ip, claim.clone());
+                self.news.push_back(Edit::Put(Object::IpClaim(claim)));
+            }
+            ClaimCommand::Release { ip, owner } => {
+                if store.get(&ip).is_some_and(|claim| claim.owner == owner) {
+                    store.remove(&ip);
+                    let name = policy::claim_name(ip).as_str().into();
+                    self.news.push_back(Edit::Remove(ObjectRef {
+                        kind: Kind::IpClaim,
+                        namespace: None,
+                        name,
+                    }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, command: SwitchCommand) {
+        fn lost<T>() -> Result<T, String> {
+            Err("the connection is down".into())
+        }
+        let (task, outcome) = match command {
+            SwitchCommand::Learn { flows, resume } => {
+                if self.connected {
+                    self.apply(flows);
+                    self.resumed += usize::from(resume.is_some());
+                }
+                return;
+            }
+            SwitchCommand::Commit { task, flows, .. } => {
+                let done = if self.connected { Ok(self.apply(flows)) } else { lost() };
+                (task, Outcome::Committed(done))
+            }
+            SwitchCommand::FlushZone { task, zone } => {
+                self.flushed.push(zone);
+                (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
+            }
+            SwitchCommand::Dump { task } => {
+                let flows =
+                    self.flows.iter().map(|flow| FlowStats { flow: flow.clone(), ..FlowStats::default() });
+                (task, Outcome::Dump(if self.connected { Ok(flows.collect()) } else { lost() }))
+            }
+        };
+        self.node.handle(Event::Done { task, outcome }, self.now);
+    }
+
+    fn apply(&mut self, flows: Vec<FlowMod>) {
+        for flow_mod in flows {
+            match flow_mod.command {
+                FlowModCommand::Add => drop(self.flows.insert(flow_mod.flow.clone())),
+                FlowModCommand::DeleteStrict => drop(self.flows.remove(&flow_mod.flow.key())),
+                other => panic!("the agent sends no {other:?}"),
+            }
+            self.flow_mods.push(flow_mod);
+        }
+    }
+
+    /// A flow times out.
+    pub fn expire(&mut self, flow: &Flow) {
+        self.flows.remove(&flow.key());
+        let removed = FlowRemoved {
+            table: flow.table,
+            reason: RemovedReason::Idle,
+            priority: flow.priority,
+            cookie: flow.cookie,
+            idle_timeout: flow.idle_timeout,
+            hard_timeout: flow.hard_timeout,
+            matches: flow.matches.clone(),
+            duration_sec: 0,
+            duration_nsec: 0,
+            packets: 0,
+            bytes: 0,
+        };
+        self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
+    }
+
+    /// A UDP packet that a table has no flow for.
+    pub fn punt(&mut self, reg0: u32, in_port: u32, from: IpAddr, to: IpAddr) {
+        let metadata = Match::new().with(Field::REG0, reg0).with(Field::IN_PORT, in_port);
+        let packet_in =
+            PacketIn { packet: udp(from, to), metadata, continuation: Some(vec![1]), ..PacketIn::default() };
+        self.handle(Event::Switch(SwitchEvent::PacketIn(Box::new(packet_in))));
+    }
+}
+
+/// A UDP packet in an Ethernet frame, IPv4.
+fn udp(from: IpAddr, to: IpAddr) -> Vec<u8> {
+    let (IpAddr::V4(from), IpAddr::V4(to)) = (from, to) else { panic!("IPv4 only") };
+    let builder = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(from.octets(), to.octets(), 64)
+        .udp(1000, 2000);
+    let mut frame = Vec::new();
+    builder.write(&mut frame, b"x").unwrap();
+    frame
+}
