@@ -154,7 +154,7 @@ fn controller(w: &mut Writer, c: &Controller) {
         property(w, 1, &c.controller_id.to_be_bytes(), 8);
     }
     if c.reason != Controller::REASON_ACTION {
-        property(w, 2, &[c.reason], 8);
+        property(w, 2, &[c.reason], 5);
     }
     if !c.userdata.is_empty() {
         property(w, 3, &c.userdata, c.userdata.len() + 4);
