@@ -1,5 +1,6 @@
 //! The command line of `fabric-lab`.
 
+mod args;
 mod exec;
 mod show;
 mod up;
@@ -7,7 +8,9 @@ mod up;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+
+use args::{Format, Which};
 
 use super::names::{LabName, Layout};
 use super::{LabError, interrupt, teardown};
@@ -49,23 +52,6 @@ Environment:
 pub struct Cli {
     #[command(subcommand)]
     verb: Verb,
-}
-
-/// Which lab.
-#[derive(Debug, Args)]
-struct Which {
-    /// Name of the lab.
-    #[arg(long, short = 'l', value_name = "LAB", default_value = "lab", global = false)]
-    name: LabName,
-}
-
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
 }
 
 #[derive(Debug, Subcommand)]

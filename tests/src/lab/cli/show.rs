@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Format;
+use super::args::Format;
 use crate::lab::command::{command, run};
 use crate::lab::names::{LabName, Layout};
 use crate::lab::record::{self, Record, State};

@@ -26,7 +26,7 @@ const NODES: usize = 2;
   fabric-lab up --name two --foreground    stays, and takes the lab down at Ctrl-C")]
 pub struct UpArgs {
     #[command(flatten)]
-    which: super::Which,
+    which: super::args::Which,
     /// How many nodes, n1 to nN (default: as many as the manifests' spec.nodeName ask for, else 2).
     #[arg(long, short = 'n', value_name = "N")]
     nodes: Option<usize>,
