@@ -1,1 +1,112 @@
-//! The node's own side of the fabric: routes, neighbours, masquerade.
+//! The node's own side of the fabric: routes, neighbours, masquerade, and the tunnel peers.
+//!
+//! The room is told the whole [`HostState`] and applies the difference between it and
+//! what the kernel has: when the state changes, when the kernel reports that a link, an
+//! address or one of the room's own routes changed, and every [`HostConfig::refresh`].
+//! So a device that does not exist yet, or that the switch makes anew, is the normal
+//! case and not an error.
+//!
+//! Routes and neighbours carry the protocol number [`PROTOCOL`]. Whatever carries
+//! it is the room's, and goes when it is not wanted (leftovers of an earlier run too);
+//! whatever does not is left alone, even where it stands in the way. Masquerade is the
+//! nftables tables `ip fabric` and `ip6 fabric`, replaced as one transaction.
+//!
+//! Forwarding is switched on for a family once there is a route of that family, and
+//! stays on: other programs of the host may have come to depend on it.
+//!
+//! # Tunnel peers
+//!
+//! The userspace datapath does not use the kernel's neighbours for its tunnels. It has a
+//! table of its own, filled from ARP replies and neighbour advertisements that pass the
+//! bridge on their way to the host, and a packet to a peer that is not in it is dropped.
+//! So the kernel is made to ask anew: an existing entry is deleted and the kernel is told
+//! to use it (`NTF_USE`), which sends a broadcast ARP request or a multicast neighbour
+//! solicitation. The answer to a unicast solicitation would not do: Linux leaves the
+//! link-layer address out of it and the switch ignores it. With the kernel datapath,
+//! which queues packets while it resolves, an entry is never deleted.
+
+mod masquerade;
+mod netlink;
+mod peers;
+mod plan;
+mod room;
+mod sysctl;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fabric_core::node::{Event, HostState};
+use tokio::sync::{mpsc, watch};
+
+/// Routing protocol number of the routes and neighbours that the room makes (`rtm_protocol`, rtnetlink(7)); not in
+/// iproute2's `rt_protos`.
+pub const PROTOCOL: u8 = 0xfa;
+
+/// Settings of the room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostConfig {
+    /// The program that applies masquerade, `nft` of nftables.
+    pub nft: PathBuf,
+    /// Time between two comparisons without a cause, and between two askings of a peer that answered. The switch
+    /// forgets a peer after 900 s without use.
+    pub refresh: Duration,
+    /// Time that a peer has to answer before it is given up (and asked again later).
+    pub patience: Duration,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            nft: PathBuf::from("nft"),
+            refresh: Duration::from_secs(300),
+            patience: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Speaks to the room. The room ends when the last handle is dropped; what it made stays, so that traffic outlives
+/// the agent.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    state: watch::Sender<Option<HostState>>,
+    problems: watch::Receiver<Vec<String>>,
+}
+
+impl Handle {
+    /// Wants `state`. Only the last one counts. It never waits.
+    pub fn apply(&self, state: HostState) {
+        self.state.send_replace(Some(state));
+    }
+
+    /// What stands in the way at the moment, sorted; each says what, where and what to do. Empty when all is applied.
+    #[must_use]
+    pub fn problems(&self) -> watch::Receiver<Vec<String>> {
+        self.problems.clone()
+    }
+}
+
+/// Starts the room. Must be called within a tokio runtime, in the network namespace of the node.
+///
+/// [`Event::PeersSettled`] follows every [`Handle::apply`] once, with the peers of that state.
+#[must_use]
+pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
+    let (state, wanted) = watch::channel(None);
+    let (found, problems) = watch::channel(Vec::new());
+    tokio::spawn(room::run(config, wanted, found, events));
+    Handle { state, problems }
+}
+
+/// Removes all routes, neighbours and nftables tables that the room made, now or in an earlier run. It goes on after
+/// a failure.
+///
+/// # Errors
+/// All failures, one a line.
+pub async fn cleanup(config: &HostConfig) -> Result<(), CleanupError> {
+    let failures = room::cleanup(config).await;
+    if failures.is_empty() { Ok(()) } else { Err(CleanupError(failures)) }
+}
+
+/// What could not be removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct CleanupError(pub Vec<String>);

@@ -1,0 +1,314 @@
+//! The task of the room: waits for a cause, applies the difference, asks the peers.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use fabric_core::node::{Event, HostState};
+use futures_util::StreamExt;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep_until;
+
+use super::HostConfig;
+use super::masquerade;
+use super::netlink::{Change, Hop, Link, Netlink, exists};
+use super::peers::Peers;
+use super::plan::{Found, Step, plan};
+use super::sysctl;
+
+/// Changes of the kernel come in bunches: time between the first and the comparison it causes.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Time after which something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Time before a netlink socket that failed is opened again.
+const REOPEN: Duration = Duration::from_millis(500);
+
+/// Runs until the last handle is gone.
+pub async fn run(
+    config: HostConfig,
+    mut wanted: watch::Receiver<Option<HostState>>,
+    problems: watch::Sender<Vec<String>>,
+    events: mpsc::Sender<Event>,
+) {
+    let peers = Peers::new(config.refresh, config.patience);
+    let (state, device, masquerade, compare, undone) = (None, None, None, None, Vec::new());
+    let mut room = Room { config, state, device, masquerade, peers, compare, undone, problems };
+    loop {
+        let (netlink, mut changes) = match Netlink::open() {
+            Ok(opened) => opened,
+            Err(error) => {
+                room.undone =
+                    vec![format!("rtnetlink: cannot open a socket: {error}; the agent must run as root")];
+                room.report();
+                tokio::time::sleep(REOPEN).await;
+                continue;
+            }
+        };
+        room.everything_may_have_changed();
+        loop {
+            let next = [room.compare, room.peers.next()].into_iter().flatten().min();
+            let next = next.unwrap_or_else(|| Instant::now() + room.config.refresh);
+            tokio::select! {
+                changed = wanted.changed() => match changed {
+                    Ok(()) => room.want(wanted.borrow_and_update().clone()),
+                    Err(_) => return,
+                },
+                change = changes.next() => match change {
+                    Some(change) => room.changed(&change),
+                    None => break,
+                },
+                () = sleep_until(next.into()) => {}
+            }
+            room.work(&netlink).await;
+            if let Some(settled) = room.peers.settled()
+                && events.send(Event::PeersSettled(settled)).await.is_err()
+            {
+                return;
+            }
+        }
+        tracing::warn!("rtnetlink: the connection ended; opening another");
+        tokio::time::sleep(REOPEN).await;
+    }
+}
+
+struct Room {
+    config: HostConfig,
+    state: Option<HostState>,
+    device: Option<Link>,
+    /// The script that `nft` accepted last.
+    masquerade: Option<String>,
+    peers: Peers,
+    /// When to compare next.
+    compare: Option<Instant>,
+    /// What the last comparison could not bring about.
+    undone: Vec<String>,
+    problems: watch::Sender<Vec<String>>,
+}
+
+impl Room {
+    fn want(&mut self, state: Option<HostState>) {
+        let now = Instant::now();
+        if let Some(state) = &state {
+            self.peers.set(&state.peers, now);
+        }
+        self.state = state;
+        self.compare = Some(now);
+    }
+
+    fn everything_may_have_changed(&mut self) {
+        let now = Instant::now();
+        self.compare = Some(now);
+        self.peers.unsettle(now);
+    }
+
+    fn changed(&mut self, change: &Change) {
+        let now = Instant::now();
+        match change {
+            Change::Neighbour(hop, standing) => self.peers.heard(*hop, *standing, now),
+            Change::Link { index, running } => {
+                if *running {
+                    self.peers.device_changed(*index, now + GATHER);
+                }
+                self.compare_by(now + GATHER);
+            }
+            Change::Address => {
+                self.peers.retry_silent(now + GATHER);
+                self.compare_by(now + GATHER);
+            }
+            Change::Route => self.compare_by(now + GATHER),
+            Change::Lost => self.everything_may_have_changed(),
+        }
+    }
+
+    fn compare_by(&mut self, at: Instant) {
+        self.compare = Some(self.compare.map_or(at, |due| due.min(at)));
+    }
+
+    /// Does what is due.
+    async fn work(&mut self, netlink: &Netlink) {
+        let now = Instant::now();
+        if self.compare.is_some_and(|at| now >= at)
+            && let Some(state) = self.state.clone()
+        {
+            self.undone = self.apply(&state, netlink).await;
+            let pause = if self.undone.is_empty() { self.config.refresh } else { RETRY };
+            self.compare = Some(Instant::now() + pause);
+        }
+        let due = self.peers.due(now);
+        if !due.is_empty() {
+            ask(&mut self.peers, self.device.as_ref(), &due, netlink).await;
+        }
+        self.report();
+    }
+
+    async fn apply(&mut self, state: &HostState, netlink: &Netlink) -> Vec<String> {
+        let mut problems = Vec::new();
+        problems.extend(forwarding(state, netlink).await.err());
+        match find(state, netlink).await {
+            Ok(found) => {
+                self.device.clone_from(&found.link);
+                if found.link.is_none() {
+                    problems
+                        .push(format!("device {} does not exist; is ovs-vswitchd running?", state.device));
+                }
+                let (steps, impossible) = plan(state, &found);
+                problems.extend(impossible);
+                if found.link.is_some() {
+                    let v6 = state.gateways.iter().any(IpAddr::is_ipv6);
+                    problems.extend(sysctl::device(&state.device, true, v6));
+                }
+                for step in steps {
+                    problems.extend(take(&step, &state.device, netlink).await.err());
+                }
+            }
+            Err(error) => problems.push(format!("rtnetlink: cannot read the host's state: {error}")),
+        }
+        problems.extend(self.masquerade(state).await.err());
+        problems
+    }
+
+    /// Runs the script of the state: whenever there is something to masquerade, since others may have removed it.
+    async fn masquerade(&mut self, state: &HostState) -> Result<(), String> {
+        let script = masquerade::script(state);
+        if state.masquerade.is_empty() && self.masquerade.as_ref() == Some(&script) {
+            return Ok(());
+        }
+        let outcome = masquerade::run(&self.config.nft, &script).await;
+        if state.masquerade.is_empty() && self.masquerade.is_none() && outcome.is_err() {
+            // There was nothing to remove, as far as is known.
+            self.masquerade = Some(script);
+            return Ok(());
+        }
+        outcome.map(|()| self.masquerade = Some(script))
+    }
+
+    fn report(&self) {
+        let mut problems = self.undone.clone();
+        problems.extend(self.peers.complaint());
+        problems.sort();
+        problems.dedup();
+        self.problems.send_if_modified(|known| {
+            for problem in problems.iter().filter(|problem| !known.contains(problem)) {
+                tracing::warn!("{problem}");
+            }
+            for solved in known.iter().filter(|problem| !problems.contains(problem)) {
+                tracing::info!("solved: {solved}");
+            }
+            let changed = *known != problems;
+            *known = problems;
+            changed
+        });
+    }
+}
+
+async fn find(state: &HostState, netlink: &Netlink) -> Result<Found, rtnetlink::Error> {
+    Ok(Found {
+        link: netlink.link(&state.device).await?,
+        routes: netlink.routes().await?,
+        neighbours: netlink.neighbours().await?,
+    })
+}
+
+async fn forwarding(state: &HostState, netlink: &Netlink) -> Result<(), String> {
+    if state.routes.iter().any(|prefix| prefix.addr().is_ipv4()) {
+        sysctl::forward_v4()?;
+    }
+    if state.routes.iter().any(|prefix| prefix.addr().is_ipv6()) && !sysctl::forwards_v6() {
+        let told = |error| format!("rtnetlink: cannot read the routes of router advertisements: {error}");
+        let mut names = Vec::new();
+        for index in netlink.advertised().await.map_err(told)? {
+            names.extend(netlink.name(index).await.map_err(told)?);
+        }
+        sysctl::forward_v6(names.iter().map(String::as_str))?;
+    }
+    Ok(())
+}
+
+async fn take(step: &Step, device: &str, netlink: &Netlink) -> Result<(), String> {
+    match step {
+        Step::SetLink { index, mtu } => {
+            let outcome = netlink.set_link(*index, *mtu).await;
+            outcome.map_err(|error| format!("device {device}: cannot set it up with MTU {mtu}: {error}"))
+        }
+        Step::RemoveRoute(route) => {
+            let outcome = netlink.remove_route(route).await;
+            outcome.map_err(|error| format!("route {}: cannot remove it: {error}", route.prefix))
+        }
+        Step::RemoveNeighbour(neighbour) => {
+            let hop = Hop { device: neighbour.device, address: neighbour.address };
+            let outcome = netlink.forget(hop).await;
+            outcome.map_err(|error| format!("neighbour {}: cannot remove it: {error}", neighbour.address))
+        }
+        Step::AddNeighbour(neighbour) => {
+            let outcome = netlink.add_neighbour(neighbour).await;
+            outcome.map_err(|error| format!("neighbour {} on {device}: {error}", neighbour.address))
+        }
+        Step::AddRoute(route) => netlink.add_route(route).await.map_err(|error| {
+            let prefix = route.prefix;
+            match route.source {
+                _ if exists(&error) => format!(
+                    "route {prefix} on {device}: the host has another route to it, which stays; remove that one"
+                ),
+                Some(source) => format!(
+                    "route {prefix} on {device} from {source}: {error}; is {source} an address of this node?"
+                ),
+                None => format!("route {prefix} on {device}: {error}"),
+            }
+        }),
+    }
+}
+
+/// Asks peers for their link-layer addresses, each hop once.
+async fn ask(peers: &mut Peers, device: Option<&Link>, due: &[IpAddr], netlink: &Netlink) {
+    let known = netlink.standings().await.unwrap_or_default();
+    let mut hops = BTreeSet::new();
+    for address in due {
+        let hop = netlink.hop(*address).await;
+        let hop = hop.inspect_err(|error| tracing::debug!("tunnel peer {address}: no route: {error}"));
+        let hop = hop.ok().flatten();
+        peers.asked(*address, hop, Instant::now());
+        hops.extend(hop);
+    }
+    let kernel_datapath = device.is_some_and(|link| link.kernel_datapath);
+    for hop in hops {
+        let standing = known.iter().find(|(known, _)| *known == hop).map(|(_, standing)| *standing);
+        if let Some(standing @ super::netlink::Standing::Fixed) = standing {
+            peers.heard(hop, standing, Instant::now());
+            continue;
+        }
+        if let (Some(standing), true) = (standing, kernel_datapath) {
+            peers.heard(hop, standing, Instant::now());
+        }
+        if let Err(error) = question(hop, kernel_datapath, netlink).await {
+            tracing::debug!("tunnel peer behind {}: cannot ask for it: {error}", hop.address);
+        }
+    }
+}
+
+async fn question(hop: Hop, kernel_datapath: bool, netlink: &Netlink) -> Result<(), rtnetlink::Error> {
+    if !kernel_datapath {
+        netlink.forget(hop).await?;
+    }
+    netlink.resolve(hop).await
+}
+
+/// Removes all that carries the room's mark; the failures.
+pub async fn cleanup(config: &HostConfig) -> Vec<String> {
+    let mut failures = Vec::new();
+    match Netlink::open() {
+        Ok((netlink, _changes)) => match find(&HostState::default(), &netlink).await {
+            Ok(found) => {
+                let (steps, _) = plan(&HostState::default(), &Found { link: None, ..found });
+                for step in steps {
+                    failures.extend(take(&step, "", &netlink).await.err());
+                }
+            }
+            Err(error) => failures.push(format!("rtnetlink: cannot read the host's state: {error}")),
+        },
+        Err(error) => failures.push(format!("rtnetlink: cannot open a socket: {error}")),
+    }
+    failures.extend(masquerade::run(&config.nft, &masquerade::removal()).await.err());
+    failures
+}
