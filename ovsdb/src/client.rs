@@ -5,6 +5,7 @@
 
 mod actor;
 mod inbox;
+mod once;
 
 use crate::error::Error;
 use crate::monitor::{Replica, RowChange, TableColumns};
@@ -105,11 +106,12 @@ impl Client {
     /// As [`Self::transact`], for a transaction of which the results are wanted by their handles.
     pub async fn commit(&self, transaction: &Transaction) -> Result<Committed, Error> {
         let results = self.transact(transaction.operations()).await;
-        results.map(|results| transaction.committed(results)).map_err(|error| transaction.renumber(error))
+        results.map(|results| transaction.committed(results))
     }
 
     /// Carries a transaction out exactly once, over as many connections as it takes: see [`crate::txn`]. `key` names
-    /// this writer in `Open_vSwitch.external_ids`; no other client may use it. Such transactions go one after the other.
+    /// this writer, in `Open_vSwitch.external_ids` and as a lock; no other client may use it, and of two that do, the
+    /// later one takes over ([`Error::Superseded`]). Such transactions go one after the other.
     ///
     /// It waits while the server is away. Dropping the future gives up waiting: a transaction that was sent may then
     /// have taken effect, one that was not never will.

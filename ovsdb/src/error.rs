@@ -83,6 +83,12 @@ pub enum Error {
     /// `Client::commit_once` resolves this by itself.
     #[error("the connection broke before the answer came, so the outcome of the transaction is unknown")]
     OutcomeUnknown,
+    /// Another client has stolen the lock of this writer: two programs use one key.
+    #[error("another client writes under the key {0}: only one may")]
+    Superseded(String),
+    /// The database has no root row, which ovs-vswitchd or `ovs-vsctl init` makes.
+    #[error("table Open_vSwitch is empty: start ovs-vswitchd or run `ovs-vsctl init`")]
+    NoRootRow,
     /// The task that holds the connection has ended.
     #[error("the client has stopped")]
     Stopped,

@@ -9,7 +9,7 @@ mod read;
 
 use crate::error::Error;
 use crate::op::Columns;
-use crate::schema::{ColumnType, Schema};
+use crate::schema::{ColumnType, Schema, TableSchema};
 use crate::value::{Datum, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,18 +114,13 @@ struct Table {
 }
 
 impl Replica {
-    /// An empty replica of the tables, each of which the schema must have with all the columns.
+    /// An empty replica of the tables, each of which the schema must have with all the columns. A table that comes
+    /// twice is monitored with the columns of both.
     pub fn new(schema: &Schema, monitor: &[TableColumns]) -> Result<Self, Error> {
-        let mut tables = BTreeMap::new();
+        let mut wanted: BTreeMap<&str, BTreeMap<&str, ColumnType>> = BTreeMap::new();
         for TableColumns { table, columns } in monitor {
-            let Some(known) = schema.tables.get(table) else {
-                return Err(Error::UnknownTable {
-                    database: schema.name.clone(),
-                    version: schema.version.clone(),
-                    table: table.clone(),
-                });
-            };
-            let mut shape = BTreeMap::new();
+            let known = known_table(schema, table)?;
+            let shape = wanted.entry(table).or_default();
             for column in columns {
                 let Some(found) = known.columns.get(column) else {
                     return Err(Error::UnknownColumn {
@@ -135,10 +130,14 @@ impl Replica {
                         column: column.clone(),
                     });
                 };
-                shape.insert(column.clone(), found.kind);
+                shape.insert(column, found.kind);
             }
-            let name: Arc<str> = Arc::from(table.as_str());
-            let shape = Arc::new(Shape { table: name.clone(), columns: shape.into_iter().collect() });
+        }
+        let mut tables = BTreeMap::new();
+        for (table, columns) in wanted {
+            let columns = columns.into_iter().map(|(column, kind)| (column.to_owned(), kind)).collect();
+            let name: Arc<str> = Arc::from(table);
+            let shape = Arc::new(Shape { table: name.clone(), columns });
             tables.insert(name, Table { shape, rows: BTreeMap::new() });
         }
         Ok(Self { tables })
@@ -188,23 +187,19 @@ impl Replica {
     }
 }
 
+/// The schema of a table, or an error that names the table.
+fn known_table<'a>(schema: &'a Schema, table: &str) -> Result<&'a TableSchema, Error> {
+    schema.tables.get(table).ok_or_else(|| Error::UnknownTable {
+        database: schema.name.clone(),
+        version: schema.version.clone(),
+        table: table.to_owned(),
+    })
+}
+
 /// One `<monitor-request>`.
 #[derive(serde::Serialize)]
 pub(crate) struct MonitorRequest<'a> {
     columns: Vec<&'a str>,
-}
-
-/// Adds changes to earlier ones that nobody has seen yet, so that each row is there once, with the oldest `old` and
-/// the newest `new`. A row that came and went is left out.
-pub fn merge_changes(earlier: &mut Vec<RowChange>, later: Vec<RowChange>) {
-    let mut merged: BTreeMap<(Arc<str>, Uuid), RowChange> = BTreeMap::new();
-    for change in earlier.drain(..).chain(later) {
-        match merged.entry((change.table.clone(), change.uuid)) {
-            std::collections::btree_map::Entry::Vacant(slot) => drop(slot.insert(change)),
-            std::collections::btree_map::Entry::Occupied(mut slot) => slot.get_mut().new = change.new,
-        }
-    }
-    earlier.extend(merged.into_values().filter(|change| change.old != change.new));
 }
 
 #[cfg(test)]

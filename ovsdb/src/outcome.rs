@@ -45,7 +45,7 @@ impl fmt::Display for OperationError {
         match (self.operation, self.name) {
             (Some(at), Some(name)) => write!(f, "operation {at} ({name}) failed: {}", self.kind)?,
             (Some(at), None) => write!(f, "operation {at} failed: {}", self.kind)?,
-            (None, _) => write!(f, "commit failed: {}", self.kind)?,
+            (None, _) => write!(f, "{}", self.kind)?,
         }
         match (&self.table, &self.column) {
             (Some(table), Some(column)) => write!(f, " at {table}.{column}")?,
@@ -138,31 +138,36 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An error as the server writes it: an object, or a bare string where JSON-RPC itself failed.
+/// An error as the server writes it: an object, or a bare word where JSON-RPC itself failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum ErrorJson {
-    /// `{"error": WORD, "details": TEXT, "syntax": TEXT}`.
-    Full {
-        /// The kind of failure.
-        error: String,
-        /// What happened.
-        #[serde(default)]
-        details: String,
-        /// The JSON at fault.
-        #[serde(default)]
-        syntax: Option<String>,
-    },
-    /// A word.
+pub(crate) enum ErrorJson {
+    Full(ErrorObject),
     Word(String),
 }
 
+/// `{"error": WORD, "details": TEXT, "syntax": TEXT}` (RFC 7047 §3.1, `<error>`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ErrorObject {
+    error: String,
+    #[serde(default)]
+    details: String,
+    #[serde(default)]
+    syntax: Option<String>,
+}
+
 impl ErrorJson {
-    /// The kind, details and JSON at fault.
-    pub fn into_parts(self) -> (ErrorKind, String, Option<String>) {
+    /// True when the server says that it does not know the method.
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        let (Self::Full(ErrorObject { error: word, .. }) | Self::Word(word)) = self;
+        word == "unknown method"
+    }
+
+    /// The error of a request that failed as a whole.
+    pub(crate) fn explain(self) -> OperationError {
         match self {
-            Self::Full { error, details, syntax } => (ErrorKind::from(error.as_str()), details, syntax),
-            Self::Word(word) => (ErrorKind::from(word.as_str()), String::new(), None),
+            Self::Full(error) => explain(error, None),
+            Self::Word(error) => explain(ErrorObject { error, details: String::new(), syntax: None }, None),
         }
     }
 }
@@ -204,11 +209,8 @@ impl Shape {
     }
 }
 
-fn read_error(text: &RawValue) -> Option<ErrorJson> {
-    if !text.get().contains("\"error\"") {
-        return None;
-    }
-    serde_json::from_str(text.get()).ok().filter(|error| matches!(error, ErrorJson::Full { .. }))
+fn read_error(text: &RawValue) -> Option<ErrorObject> {
+    serde_json::from_str(text.get()).ok()
 }
 
 fn read_one(at: usize, name: &str, text: &RawValue) -> Result<OpResult, RpcError> {
@@ -246,35 +248,50 @@ fn read_one(at: usize, name: &str, text: &RawValue) -> Result<OpResult, RpcError
 }
 
 /// Makes the error that a caller sees; `step` is the operation that failed.
-pub(crate) fn explain(error: ErrorJson, step: Option<(usize, &'static str, Option<&str>)>) -> OperationError {
-    let (kind, details, syntax) = error.into_parts();
-    let named = |words: [&str; 2]| words.into_iter().find_map(|word| name_after(&details, word));
-    let table = named(["table named ", "able "])
-        .or_else(|| name_before(&details, " table"))
-        .or_else(|| step.and_then(|step| step.2.map(str::to_owned)));
-    let column = named(["column ", "olumn "]);
+fn explain(error: ErrorObject, step: Option<(usize, &'static str, Option<&str>)>) -> OperationError {
+    let ErrorObject { error, details, syntax } = error;
+    let table = table_in(&details).or_else(|| step.and_then(|step| step.2.map(str::to_owned)));
     OperationError {
-        kind,
+        kind: ErrorKind::from(error.as_str()),
         operation: step.map(|step| step.0),
         name: step.map(|step| step.1),
         table,
-        column,
+        column: column_in(&details),
         details,
         syntax,
     }
 }
 
-/// The identifier, in quotes or not, that follows `word`.
-fn name_after(text: &str, word: &str) -> Option<String> {
-    let rest = text.split_once(word)?.1.trim_start_matches('"');
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-    rest.get(..end).filter(|name| !name.is_empty() && *name != "to" && *name != "named").map(str::to_owned)
+/// The words of a text, without quotes and punctuation around them.
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '_'))
+        .collect()
 }
 
-/// The identifier in quotes that comes right before `word`.
-fn name_before(text: &str, word: &str) -> Option<String> {
-    let before = text.split_once(&format!("\"{word}"))?.0;
-    before.rsplit_once('"').map(|(_, name)| name.to_owned()).filter(|name| !name.is_empty())
+/// The table that ovsdb-server names in the details of an error: `table Bridge`, `table named Bridge`,
+/// `"Bridge" table to have`, `cannot delete Bridge row`.
+fn table_in(details: &str) -> Option<String> {
+    let words = words(details);
+    let name = words.iter().enumerate().find_map(|(at, word)| match (*word, words.get(at + 1).copied()) {
+        ("table" | "Table", Some("named")) => words.get(at + 2),
+        ("table" | "Table", Some("to")) => words.get(at.checked_sub(1)?),
+        ("table" | "Table", Some(_)) => words.get(at + 1),
+        ("delete", Some(_)) if words.get(at + 2) == Some(&"row") => words.get(at + 1),
+        _ => None,
+    });
+    name.filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
+}
+
+/// The column that ovsdb-server names in the details of an error: `column name`, `column "name"`,
+/// `name is not a valid column name`.
+fn column_in(details: &str) -> Option<String> {
+    if let Some((before, _)) = details.split_once(" is not a valid column name") {
+        return words(before).last().map(|name| (*name).to_owned());
+    }
+    let words = words(details);
+    let at = words.iter().position(|word| matches!(*word, "column" | "columns"))?;
+    words.get(at + 1).filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
 }
 
 #[cfg(test)]

@@ -19,10 +19,11 @@ pub use backoff::Backoff;
 use crate::error::Error;
 use crate::monitor::{Replica, RowChange, TableColumns, Version};
 use crate::op::Operation;
-use crate::outcome::{ErrorJson, OpResult, Shape, explain};
+use crate::outcome::{ErrorJson, ErrorKind, OpResult, Shape};
 use crate::rpc::{self, Limits, Message, RpcError, Splitter};
 use crate::schema::Schema;
 use handshake::{MONITOR_ID, Phase};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -52,6 +53,16 @@ pub enum Request {
     },
     /// A transaction in the session's database (§4.1.3).
     Transact(Vec<Operation>),
+    /// Takes a lock, away from whoever holds it (§4.1.8). It is held until another steals it or the session ends.
+    Steal {
+        /// Name of the lock.
+        lock: String,
+    },
+    /// Gives up a lock, or the place in line for one that was stolen; until then it cannot be stolen back (§4.1.9).
+    Unlock {
+        /// Name of the lock.
+        lock: String,
+    },
 }
 
 /// The answer to a [`Request`].
@@ -63,6 +74,10 @@ pub enum Reply {
     Schema(Schema),
     /// The results of a transaction, one for each operation.
     Results(Vec<OpResult>),
+    /// The lock is held.
+    Locked,
+    /// The lock is not held, nor waited for.
+    Unlocked,
 }
 
 /// A request's number, unique within its session.
@@ -86,6 +101,8 @@ enum Pending {
     Databases,
     Schema { database: String },
     Results(Shape),
+    Lock,
+    Unlock,
     OwnSchema,
     Monitor(Version),
     Probe,
@@ -200,6 +217,8 @@ impl Session {
                 let params = Params { database: &core.config.database.clone(), operations: &operations };
                 core.send("transact", &params, Pending::Results(shape))
             }
+            Request::Steal { lock } => core.send("steal", &[lock], Pending::Lock),
+            Request::Unlock { lock } => core.send("unlock", &[lock], Pending::Unlock),
         };
         id.map(RequestId)
     }
@@ -265,7 +284,7 @@ impl Core {
             "update" => Version::Whole,
             "update2" => Version::Difference,
             "monitor_canceled" => return Err(Error::MonitorCancelled),
-            // Locks ("locked", "stolen") are never asked for, and what is not known can be passed over.
+            // A lock that was stolen fails the transactions that assert it; what is not known can be passed over.
             _ => return Ok(()),
         };
         let read = serde_json::from_str::<(&RawValue, &RawValue)>(params.get());
@@ -303,8 +322,10 @@ impl Core {
                 Err(error) => Err(unknown_database(error, &database)),
                 Ok(schema) => Ok(Reply::Schema(schema)),
             },
+            Pending::Lock => read_reply::<IgnoredAny>("steal", result)?.map(|_| Reply::Locked),
+            Pending::Unlock => read_reply::<IgnoredAny>("unlock", result)?.map(|_| Reply::Unlocked),
             Pending::Results(shape) => match result {
-                Err(error) => Err(refused("transact", error)?),
+                Err(error) => Err(refused("transact", read_error("transact", error)?)),
                 Ok(text) => match shape.read(text)? {
                     Err(error) => Err(Error::Transaction(Box::new(error))),
                     Ok(results) => Ok(Reply::Results(results)),
@@ -322,7 +343,7 @@ fn read_reply<T: serde::de::DeserializeOwned>(
     result: Result<&RawValue, &RawValue>,
 ) -> Result<Result<T, Error>, Error> {
     match result {
-        Err(error) => refused(method, error).map(Err),
+        Err(error) => Ok(Err(refused(method, read_error(method, error)?))),
         Ok(text) => match serde_json::from_str(text.get()) {
             Ok(value) => Ok(Ok(value)),
             Err(why) => Err(RpcError::malformed(format!("result of {method}"), &why).into()),
@@ -330,17 +351,19 @@ fn read_reply<T: serde::de::DeserializeOwned>(
     }
 }
 
+fn read_error(method: &'static str, error: &RawValue) -> Result<ErrorJson, RpcError> {
+    serde_json::from_str(error.get()).map_err(|why| RpcError::malformed(format!("error of {method}"), &why))
+}
+
 /// The server's refusal of a request as a whole.
-fn refused(method: &'static str, error: &RawValue) -> Result<Error, Error> {
-    let error: ErrorJson = serde_json::from_str(error.get())
-        .map_err(|why| RpcError::malformed(format!("error of {method}"), &why))?;
-    Ok(Error::Refused { method, error: Box::new(explain(error, None)) })
+fn refused(method: &'static str, error: ErrorJson) -> Error {
+    Error::Refused { method, error: Box::new(error.explain()) }
 }
 
 /// Names the database when that is what the server does not know.
 fn unknown_database(error: Error, database: &str) -> Error {
     match error {
-        Error::Refused { error, .. } if error.kind == crate::outcome::ErrorKind::UnknownDatabase => {
+        Error::Refused { error, .. } if error.kind == ErrorKind::UnknownDatabase => {
             Error::UnknownDatabase(database.to_owned())
         }
         other => other,
@@ -348,4 +371,4 @@ fn unknown_database(error: Error, database: &str) -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,17 +2,20 @@
 //!
 //! # Trying again safely
 //!
-//! When the connection breaks before the answer, a transaction may or may not have been carried out. A transaction
-//! made with [`Transaction::once`] can be sent again without harm. It begins with a wait, without delay, that fails
-//! when `external_ids` of the root table holds the transaction's token, and ends with writing that token, under a
-//! key that belongs to this writer alone. The server carries transactions out one after the other, so of any number
-//! of copies, over old or new connections, in any order, at most one succeeds; when the wait fails, one of them has.
-//! A token is kept until the writer's next one replaces it, so a writer must not have two such transactions under
-//! way: `Client::commit_once` queues them.
+//! When the connection breaks before the answer, a transaction may have been carried out, or not, or it waits in the
+//! old connection's buffer and will be. A transaction made with [`Transaction::once`] can be sent again all the same:
+//!
+//! * It begins by asserting a lock (RFC 7047 §5.2.10) that every connection of the writer steals before it sends such
+//!   a transaction. Once the steal is answered, nothing that an older connection still holds can succeed.
+//! * Then it tests that `external_ids` of the root row does not hold this transaction's token, and ends by putting the
+//!   token there, under a key that belongs to the writer alone. When the test fails, an earlier copy took effect.
+//!
+//! So of all copies exactly one takes effect. The next token replaces the last, so such transactions of one writer go
+//! one after the other: `Client::commit_once` steals the lock, keeps the order and tries again.
 
 use crate::error::Error;
 use crate::op::{Columns, Condition, Mutation, Operation, Until};
-use crate::outcome::{ErrorKind, OpResult};
+use crate::outcome::OpResult;
 use crate::value::{Atom, Datum, FromDatum, Uuid};
 
 /// The table that holds the root row of the `Open_vSwitch` database.
@@ -52,9 +55,7 @@ struct Once {
 }
 
 /// The number of operations that a [`Once`] puts in front.
-const ONCE_FRONT: usize = 2;
-/// The place of the one that fails when an earlier copy took effect.
-const ONCE_TEST: usize = 1;
+const ONCE_FRONT: usize = 3;
 
 /// A list of operations that take effect together or not at all (RFC 7047 §4.1.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -146,12 +147,12 @@ impl Transaction {
         }))
     }
 
-    /// Fails the transaction unless some row meets all conditions; [`ErrorKind::TimedOut`] says so.
+    /// Fails the transaction unless some row meets all conditions; [`crate::ErrorKind::TimedOut`] says so.
     pub fn require_row(&mut self, table: &str, conditions: impl IntoIterator<Item = Condition>) {
         self.push(wait_for(table, conditions.into_iter().collect(), Until::NotEqual));
     }
 
-    /// Fails the transaction if some row meets all conditions; [`ErrorKind::TimedOut`] says so.
+    /// Fails the transaction if some row meets all conditions; [`crate::ErrorKind::TimedOut`] says so.
     pub fn require_no_row(&mut self, table: &str, conditions: impl IntoIterator<Item = Condition>) {
         self.push(wait_for(table, conditions.into_iter().collect(), Until::Equal));
     }
@@ -181,7 +182,8 @@ impl Transaction {
     }
 
     /// Makes copies of this transaction take effect once: see the module's head. `key` is the writer's own key in
-    /// `Open_vSwitch.external_ids`, `token` is one that no other transaction under that key ever has.
+    /// `Open_vSwitch.external_ids` and the name of its lock (RFC 7047 §3.1, `<id>`: letters, digits, underscores),
+    /// `token` is one that no other transaction under that key ever has.
     #[must_use]
     pub fn once(mut self, key: &str, token: &str) -> Self {
         self.once = Some(Once { key: key.to_owned(), token: token.to_owned() });
@@ -193,6 +195,7 @@ impl Transaction {
         let Some(Once { key, token }) = &self.once else { return self.operations.clone() };
         let pair = || Datum::from_pairs([(key.as_str(), token.as_str())]);
         let mut all = Vec::with_capacity(self.operations.len() + ONCE_FRONT + 1);
+        all.push(Operation::Assert { lock: key.clone() });
         all.push(wait_for(ROOT, Vec::new(), Until::NotEqual));
         all.push(wait_for(ROOT, vec![Condition::includes("external_ids", pair())], Until::Equal));
         all.extend(self.operations.iter().cloned());
@@ -216,22 +219,30 @@ impl Transaction {
         Committed { results }
     }
 
-    /// True when the error says that an earlier copy of this transaction has taken effect.
-    pub fn took_effect_before(&self, error: &Error) -> bool {
-        let Error::Transaction(error) = error else { return false };
-        self.once.is_some() && error.kind == ErrorKind::TimedOut && error.operation == Some(ONCE_TEST)
-    }
-
-    /// Counts the operations from the first that the caller added.
-    pub(crate) fn renumber(&self, error: Error) -> Error {
-        match error {
-            Error::Transaction(mut error) if self.once.is_some() => {
-                error.operation = error.operation.and_then(|at| at.checked_sub(ONCE_FRONT));
+    /// Says what an error of [`Self::operations`] means for this transaction, whose own operations count from 0.
+    pub fn failed(&self, error: Error) -> Failure {
+        let (Some(once), Error::Transaction(mut error)) = (&self.once, error.clone()) else {
+            return Failure::Failed(error);
+        };
+        Failure::Failed(match error.operation {
+            Some(0) => Error::Superseded(once.key.clone()),
+            Some(1) => Error::NoRootRow,
+            Some(2) => return Failure::TookEffectBefore,
+            at => {
+                error.operation = at.and_then(|at| at.checked_sub(ONCE_FRONT));
                 Error::Transaction(error)
             }
-            other => other,
-        }
+        })
     }
+}
+
+/// What the error of a transaction means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// A copy of a [`Transaction::once`] that was sent before has taken effect.
+    TookEffectBefore,
+    /// This.
+    Failed(Error),
 }
 
 fn collect<K: Into<String>>(columns: impl IntoIterator<Item = (K, Datum)>) -> Columns {
@@ -286,9 +297,7 @@ impl Committed {
     pub fn next_cfg(&self, next_cfg: NextCfg) -> Result<i64, Error> {
         let row = self.rows(next_cfg.0)?.first();
         let Some(value) = row.and_then(|row| row.get("next_cfg")) else {
-            return Err(Error::NoSuchResult(
-                "table Open_vSwitch is empty: start ovs-vswitchd or run `ovs-vsctl init`".into(),
-            ));
+            return Err(Error::NoRootRow);
         };
         i64::from_datum(value).map_err(|why| Error::NoSuchResult(format!("Open_vSwitch.next_cfg: {why}")))
     }

@@ -1,20 +1,19 @@
 //! The task behind [`super::Client`]: connect, run a session until it breaks, say so, wait, again.
 
 use super::inbox::Inbox;
-use super::{Answer, ClientEvent, Command, Config, Outcome};
+use super::once::Onces;
+use super::{Answer, ClientEvent, Command, Config};
 use crate::error::Error;
 use crate::rpc::Limits;
-use crate::session::{Backoff, Event, Reply, Request, RequestId, Session, SessionConfig};
-use crate::txn::Transaction;
+use crate::session::{Backoff, Event, Request, RequestId, Session, SessionConfig};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::WriteHalf;
-use tokio::sync::{mpsc, oneshot};
+use tokio::net::unix::{ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
 use tokio::time::{sleep, sleep_until, timeout};
 
 /// Bytes that are read at once.
@@ -128,7 +127,7 @@ impl Actor {
                 }
                 Wake::Read(Err(why)) | Wake::Written(Err(why)) => Err(Error::Io(why.to_string())),
                 Wake::Written(Ok(_)) | Wake::Delivered => Ok(()),
-                Wake::Time => session.handle_timeout(Instant::now()),
+                Wake::Time => wait_is_over(&mut session, &reader, &mut chunk),
                 Wake::Command(None) => return End::Stop,
                 Wake::Command(Some(command)) => {
                     self.command(command, &mut session);
@@ -145,7 +144,7 @@ impl Actor {
 
     fn command(&mut self, command: Command, session: &mut Session) {
         match command {
-            Command::Once { transaction, key, answer } => self.once.queue(transaction, &key, answer),
+            Command::Once { transaction, key, answer } => self.once.queue(transaction, key, answer),
             Command::Request { answer, .. } if !session.is_synced() => {
                 answer.send(Err(Error::NotConnected)).ok();
             }
@@ -165,9 +164,9 @@ impl Actor {
                 Event::Synced(snapshot) => {
                     backoff.reset();
                     self.last_reason = None;
-                    self.inbox.push(ClientEvent::Connected { snapshot });
+                    self.inbox.connected(snapshot);
                 }
-                Event::Updated(changes) => self.inbox.push(ClientEvent::Update(changes)),
+                Event::Updated(changes) => self.inbox.changed(changes),
                 Event::Answered(id, result) => match self.waiting.remove(&id) {
                     Some((answer, _)) => drop(answer.send(result)),
                     None => self.once.answered(id, result),
@@ -191,7 +190,7 @@ impl Actor {
         self.once.lost();
         if self.last_reason.as_ref() != Some(&reason) {
             self.last_reason = Some(reason.clone());
-            self.inbox.push(ClientEvent::Disconnected { reason });
+            self.inbox.lost(reason);
         }
     }
 
@@ -204,12 +203,20 @@ impl Actor {
                 () = &mut over => return Some(()),
                 () = deliver(&self.events, &mut self.inbox) => {}
                 command = self.commands.recv() => match command? {
-                    Command::Once { transaction, key, answer } => self.once.queue(transaction, &key, answer),
+                    Command::Once { transaction, key, answer } => self.once.queue(transaction, key, answer),
                     Command::Request { answer, .. } => drop(answer.send(Err(Error::NotConnected))),
                 }
             }
         }
     }
+}
+
+/// Time has passed; but bytes that came meanwhile, while this process did not run, count first.
+fn wait_is_over(session: &mut Session, reader: &ReadHalf<'_>, chunk: &mut [u8]) -> Result<(), Error> {
+    if let Ok(len @ 1..) = reader.try_read(chunk) {
+        session.handle_bytes(Instant::now(), chunk.get(..len).unwrap_or_default())?;
+    }
+    session.handle_timeout(Instant::now())
 }
 
 /// Sleeps until then, or for ever.
@@ -263,79 +270,5 @@ impl Output {
             self.written = 0;
         }
         Ok(written)
-    }
-}
-
-/// Transactions that take effect once: one under way, the others in line behind it.
-struct Onces {
-    /// Tells this task's tokens from all others'.
-    name: u64,
-    count: u64,
-    line: VecDeque<(Transaction, oneshot::Sender<Result<Outcome, Error>>)>,
-    sent: Option<RequestId>,
-    /// True when the first in line was sent on a connection that broke.
-    retried: bool,
-}
-
-impl Onces {
-    fn new() -> Self {
-        // A RandomState is seeded from the system's randomness.
-        let name = RandomState::new().hash_one(std::process::id());
-        Self { name, count: 0, line: VecDeque::new(), sent: None, retried: false }
-    }
-
-    fn queue(
-        &mut self,
-        transaction: Transaction,
-        key: &str,
-        answer: oneshot::Sender<Result<Outcome, Error>>,
-    ) {
-        self.count += 1;
-        let token = format!("{:016x}.{}", self.name, self.count);
-        self.line.push_back((transaction.once(key, &token), answer));
-    }
-
-    /// Sends the first in line unless it is under way. Those whose callers have gone are left out.
-    fn send(&mut self, session: &mut Session) {
-        while self.sent.is_none() {
-            let Some((transaction, answer)) = self.line.front() else { return };
-            if answer.is_closed() {
-                self.line.pop_front();
-                self.retried = false;
-                continue;
-            }
-            match session.request(Request::Transact(transaction.operations())) {
-                Ok(id) => self.sent = Some(id),
-                Err(error) => self.finish(Err(error)),
-            }
-        }
-    }
-
-    fn answered(&mut self, id: RequestId, result: Result<Reply, Error>) {
-        if self.sent != Some(id) {
-            return;
-        }
-        self.sent = None;
-        let Some((transaction, _)) = self.line.front() else { return };
-        let outcome = match result {
-            Ok(Reply::Results(results)) => Ok(Outcome::Committed(transaction.committed(results))),
-            Ok(other) => Err(super::unexpected(&other)),
-            Err(error) if transaction.took_effect_before(&error) && self.retried => {
-                Ok(Outcome::CommittedBefore)
-            }
-            Err(error) => Err(transaction.renumber(error)),
-        };
-        self.finish(outcome);
-    }
-
-    fn finish(&mut self, outcome: Result<Outcome, Error>) {
-        self.retried = false;
-        if let Some((_, answer)) = self.line.pop_front() {
-            answer.send(outcome).ok();
-        }
-    }
-
-    fn lost(&mut self) {
-        self.retried |= self.sent.take().is_some();
     }
 }

@@ -1,45 +1,75 @@
 //! Events that the owner has not taken yet.
 
 use super::ClientEvent;
-use crate::monitor::merge_changes;
-use std::collections::VecDeque;
+use crate::error::Error;
+use crate::monitor::{Replica, RowChange};
+use crate::value::Uuid;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
-/// At most three events: a loss, a snapshot, and the changes since. Memory is bounded by the size of the database.
+/// At most a loss, the snapshot after it, and the changes since, each row once: memory is bounded by the size of the
+/// database. They are delivered in this order.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    events: VecDeque<ClientEvent>,
+    lost: Option<Error>,
+    snapshot: Option<Replica>,
+    changes: BTreeMap<(Arc<str>, Uuid), RowChange>,
 }
 
 impl Inbox {
-    /// Adds an event. A loss makes all before it stale, and changes join the changes before them.
-    pub(super) fn push(&mut self, event: ClientEvent) {
-        match (event, self.events.back_mut()) {
-            (ClientEvent::Update(later), Some(ClientEvent::Update(earlier))) => {
-                merge_changes(earlier, later);
+    /// The connection is lost: what was not delivered is stale.
+    pub(super) fn lost(&mut self, reason: Error) {
+        *self = Self { lost: Some(reason), ..Self::default() };
+    }
+
+    /// A connection stands.
+    pub(super) fn connected(&mut self, snapshot: Replica) {
+        self.snapshot = Some(snapshot);
+        self.changes.clear();
+    }
+
+    /// Rows changed.
+    pub(super) fn changed(&mut self, changes: Vec<RowChange>) {
+        if let Some(snapshot) = &mut self.snapshot {
+            changes.iter().for_each(|change| snapshot.follow(change));
+            return;
+        }
+        for change in changes {
+            match self.changes.entry((change.table.clone(), change.uuid)) {
+                Entry::Vacant(slot) => drop(slot.insert(change)),
+                Entry::Occupied(mut slot) => {
+                    slot.get_mut().new = change.new;
+                    if slot.get().old == slot.get().new {
+                        slot.remove();
+                    }
+                }
             }
-            (ClientEvent::Update(changes), Some(ClientEvent::Connected { snapshot })) => {
-                changes.iter().for_each(|change| snapshot.follow(change));
-            }
-            (event @ ClientEvent::Disconnected { .. }, _) => {
-                self.events.clear();
-                self.events.push_back(event);
-            }
-            (event, _) => self.events.push_back(event),
         }
     }
 
     /// True when there is nothing to deliver.
     pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.lost.is_none() && self.snapshot.is_none() && self.changes.is_empty()
     }
 
     /// The next event to deliver.
     pub(super) fn pop(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
+        if let Some(reason) = self.lost.take() {
+            return Some(ClientEvent::Disconnected { reason });
+        }
+        if let Some(snapshot) = self.snapshot.take() {
+            return Some(ClientEvent::Connected { snapshot });
+        }
+        let changes = std::mem::take(&mut self.changes);
+        (!changes.is_empty()).then(|| ClientEvent::Update(changes.into_values().collect()))
     }
 
     /// Forgets all events.
     pub(super) fn clear(&mut self) {
-        self.events.clear();
+        *self = Self::default();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,7 @@ impl Replica {
         Ok(RowChange { table: shape.table.clone(), uuid, old, new })
     }
 
-    /// Changes that lead from an earlier state of the same tables to this one.
+    /// Changes that lead from an earlier state of the same tables to this one, by table and UUID.
     pub fn changes_since(&self, earlier: &Self) -> Vec<RowChange> {
         let mut changes = Vec::new();
         for (name, table) in &self.tables {
@@ -74,6 +74,7 @@ impl Replica {
                 }
             }
         }
+        changes.sort_by(|a, b| (&a.table, a.uuid).cmp(&(&b.table, b.uuid)));
         changes
     }
 }

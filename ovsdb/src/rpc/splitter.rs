@@ -18,7 +18,7 @@ impl Default for Limits {
     }
 }
 
-/// Above this an emptied buffer gives its memory back.
+/// Memory that an empty buffer keeps.
 const KEEP: usize = 1 << 20;
 
 /// Cuts a stream into messages. Each byte is looked at once, however the stream is cut into reads.
@@ -55,14 +55,7 @@ impl Splitter {
     /// Takes the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
-            if self.start == self.buffer.len() {
-                self.buffer.clear();
-                if self.buffer.capacity() > KEEP {
-                    self.buffer = Vec::new();
-                }
-            } else {
-                self.buffer.drain(..self.start);
-            }
+            self.buffer.drain(..self.start);
             self.scan -= self.start;
             self.start = 0;
         }
@@ -128,7 +121,13 @@ impl Splitter {
         self.scan += space;
         self.start = self.scan;
         match self.buffer.get(self.scan) {
-            None => Ok(false),
+            None => {
+                self.start = 0;
+                self.scan = 0;
+                self.buffer.clear();
+                self.buffer.shrink_to(KEEP);
+                Ok(false)
+            }
             Some(b'{') => Ok(true),
             Some(&byte) => Err(RpcError::NotAnObject(byte)),
         }

@@ -41,10 +41,13 @@ impl Core {
     ) -> Result<(), Error> {
         let rows = match result {
             Ok(rows) => rows,
-            Err(error) if version == Version::Difference && error.get().contains("unknown method") => {
-                return self.start_monitor(Version::Whole);
+            Err(error) => {
+                let error = super::read_error(method(version), error)?;
+                if version == Version::Difference && error.is_unknown_method() {
+                    return self.start_monitor(Version::Whole);
+                }
+                return Err(super::refused(method(version), error));
             }
-            Err(error) => return Err(super::refused(method(version), error)?),
         };
         self.replica.apply_initial(version, rows)?;
         self.synced();
