@@ -82,13 +82,7 @@ pub fn command(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Command, Err
 /// `CNI_NETNS` and is not stopped by arguments that it does not use.
 pub fn target(command: Command, lookup: impl Fn(&str) -> Option<OsString>) -> Result<Target, Error> {
     let container_id = text(&lookup, "CNI_CONTAINERID")?.ok_or_else(|| missing("CNI_CONTAINERID"))?;
-    if !is_identifier(&container_id) {
-        return Err(invalid(
-            "CNI_CONTAINERID",
-            &container_id,
-            "it must begin with a letter or digit and go on with letters, digits, '_', '.' or '-'",
-        ));
-    }
+    check_container_id(&container_id)?;
     let ifname = text(&lookup, "CNI_IFNAME")?.ok_or_else(|| missing("CNI_IFNAME"))?;
     check_ifname(&ifname)?;
     let netns = text(&lookup, "CNI_NETNS")?;
@@ -110,9 +104,20 @@ pub fn is_identifier(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// The kernel's own limits: at most 15 bytes, see `dev_valid_name`.
-fn check_ifname(name: &str) -> Result<(), Error> {
-    let cause = if name.len() > 15 {
+/// Checks a value of `CNI_CONTAINERID` (CNI 1.1.0, section 3, "Attachment Parameters").
+pub fn check_container_id(id: &str) -> Result<(), Error> {
+    if is_identifier(id) {
+        return Ok(());
+    }
+    let rule = "it must begin with a letter or digit and go on with letters, digits, '_', '.' or '-'";
+    Err(invalid("CNI_CONTAINERID", id, rule))
+}
+
+/// Checks a value of `CNI_IFNAME`: the kernel's own limits, see `dev_valid_name`.
+pub fn check_ifname(name: &str) -> Result<(), Error> {
+    let cause = if name.is_empty() {
+        "it must not be empty"
+    } else if name.len() > 15 {
         "it must have at most 15 bytes"
     } else if name == "." || name == ".." {
         "it must not be . or .."
