@@ -463,13 +463,18 @@ pub fn flow(rng: &mut Rng) -> String {
     }
     let (packets, protocol) = protocol_match(rng);
     let mut tracked = false;
-    let vlan_free = |text: &str| !text.contains("vlan");
-    for _ in 0..rng.below(3) {
+    let (mut named, mut tagged) = (Vec::new(), false);
+    for _ in 0..rng.below(4) {
+        // Names for parts of one field (registers, the tag) would contradict each other.
         let condition = any_match(rng);
-        // Fields may not be named twice, and actions depend on tags.
-        let name = condition.split('=').next().unwrap_or_default().to_owned();
-        let fresh = parts.iter().all(|p| !p.split(',').any(|q| q.starts_with(&name)));
-        if fresh && vlan_free(&condition) && !name.contains("reg") || parts.len() < 3 {
+        let name = match condition.split('=').next().unwrap_or_default() {
+            name if name.contains("vlan") => "vlan",
+            name if name.contains("reg") => "reg",
+            name => name,
+        };
+        if !named.contains(&name.to_owned()) {
+            named.push(name.to_owned());
+            tagged |= name == "vlan";
             parts.push(condition);
         }
     }
@@ -482,7 +487,10 @@ pub fn flow(rng: &mut Rng) -> String {
         parts.push(protocol);
     }
     let first = if tracked && rng.chance(30) { "resubmit(,5,ct)," } else { "" };
-    let actions = actions(rng, packets);
+    let mut actions = actions(rng, packets);
+    while tagged && actions.contains("push_vlan") {
+        actions = self::actions(rng, packets);
+    }
     let first = if actions == "drop" || actions.starts_with("conjunction") || actions.starts_with("meter") {
         ""
     } else {
