@@ -1,0 +1,91 @@
+//! A status with a bit of everything, for the golden texts.
+
+use fabric_api::{
+    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind, Switch,
+    TableFlows, WorldCounts,
+};
+
+/// A node with a bit of everything.
+pub(super) fn sample() -> Status {
+    Status {
+        version: "0.1.0".to_owned(),
+        node: "n1".to_owned(),
+        state: State::Degraded,
+        since: 1_000,
+        waiting_for: vec!["the database of Open vSwitch (/run/openvswitch/db.sock)".to_owned()],
+        switch: Switch {
+            connected: true,
+            database_connected: false,
+            bridge: "br-fabric".to_owned(),
+            ovs_version: Some("3.1.0".to_owned()),
+            datapath: Some("netdev".to_owned()),
+        },
+        store: Store {
+            kind: StoreKind::Directory,
+            location: "/var/lib/fabric/world".to_owned(),
+            synced: true,
+        },
+        world: WorldCounts {
+            namespaces: 2,
+            pods: 12,
+            nodes: 3,
+            networks: 1,
+            claims: 13,
+            ..Default::default()
+        },
+        attachments: vec![
+            Attachment {
+                container: "c0ffee".to_owned(),
+                ifname: "eth0".to_owned(),
+                pod: Some("default/a".to_owned()),
+                network: "pods".to_owned(),
+                addresses: vec!["10.0.0.5".parse().expect("v4"), "fd00::5".parse().expect("v6")],
+                mac: "0a:58:0a:00:00:05".to_owned(),
+                port: "fab0123456789a".to_owned(),
+                ofport: Some(32_768),
+                zone: 1,
+                ready: true,
+            },
+            Attachment {
+                container: "decaf".to_owned(),
+                ifname: "eth0".to_owned(),
+                pod: None,
+                network: "pods".to_owned(),
+                addresses: vec!["10.0.0.6".parse().expect("v4")],
+                mac: "0a:58:0a:00:00:06".to_owned(),
+                port: "fabba9876543210".to_owned(),
+                ofport: None,
+                zone: 2,
+                ready: false,
+            },
+        ],
+        leases: vec![
+            lease("10.0.0.5", LeaseState::Held),
+            lease("10.0.0.6", LeaseState::Held),
+            lease("10.0.0.7", LeaseState::Resting),
+        ],
+        flows: Flows {
+            r#static: 52,
+            learned: vec![
+                TableFlows { table: "Egress".to_owned(), flows: 1 },
+                TableFlows { table: "Route".to_owned(), flows: 2 },
+            ],
+        },
+        punts: vec![
+            Punts { table: "Egress".to_owned(), outcome: "allowed".to_owned(), packets: 4 },
+            Punts { table: "Route".to_owned(), outcome: "waiting".to_owned(), packets: 1 },
+        ],
+        drops: [("spoofed-ipv4".to_owned(), 3), ("unknown-port".to_owned(), 0)].into(),
+        problems: vec![Problem {
+            source: "pods.yaml#2".to_owned(),
+            object: Some("Pod default/b".to_owned()),
+            field: "spec.nodeName".to_owned(),
+            message: "a text is wanted".to_owned(),
+        }],
+    }
+}
+
+fn lease(ip: &str, state: LeaseState) -> Lease {
+    let ip = ip.parse().expect("an address");
+    Lease { ip, network: "pods".to_owned(), owner: "c0ffee/eth0".to_owned(), state }
+}
