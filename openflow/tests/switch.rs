@@ -1,4 +1,5 @@
 //! The client against a real `ovs-vswitchd`.
+#![allow(clippy::expect_used, clippy::panic)] // a failed expectation is a failed test
 #![cfg(feature = "client")]
 
 mod support;
@@ -205,8 +206,8 @@ async fn meters_and_groups_are_made_read_and_removed() {
         .await
         .expect("a meter and a group");
     client.commit(adds(&["table=1,ip actions=meter:3,group:5"])).await.expect("a flow that uses both");
-    assert_eq!(client.meter_config().await.expect("meters"), [meter.clone()]);
-    assert_eq!(client.group_desc().await.expect("groups"), [group.clone()]);
+    assert_eq!(client.meter_config().await.expect("meters"), std::slice::from_ref(&meter));
+    assert_eq!(client.group_desc().await.expect("groups"), std::slice::from_ref(&group));
     assert_eq!(client.meter_stats().await.expect("meter statistics")[0].flows, 1);
     assert_eq!(client.group_stats().await.expect("group statistics")[0].buckets.len(), 2);
     let again = client.apply(vec![Body::GroupMod(GroupMod::new(GroupCommand::Add, group))]).await;

@@ -1,5 +1,6 @@
 //! What `ovs-ofctl` and `ovs-vswitchd` 3.1 said to each other, message by message: each decodes, prints as
 //! `ovs-ofctl ofp-print` prints it, and encodes to the same bytes; kinds that are not modelled survive as they are.
+#![allow(clippy::expect_used, clippy::panic)] // a failed expectation is a failed test
 
 use openflow::message::{Body, Message, Reply, Request};
 use serde::Deserialize;

@@ -165,12 +165,9 @@ impl<'a> Connection<'a> {
 
     fn handle_command(&mut self, command: Command) {
         match command {
-            Command::Send(bodies) => {
-                for body in bodies {
-                    if let Err(SendError::NotReady) = self.session.send(body) {
-                        return;
-                    }
-                }
+            Command::Send(outgoing) => {
+                // Commands are taken while the session is ready only.
+                let _ = self.session.send_encoded(outgoing);
             }
             Command::Commit(bodies, answer) => {
                 let token = self.session.commit(bodies);

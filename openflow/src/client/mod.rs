@@ -27,7 +27,7 @@ use crate::message::{
     Request,
 };
 use crate::port;
-use crate::session::{BundleError, RequestError, SendError, Session, SessionConfig};
+use crate::session::{BundleError, Outgoing, RequestError, SendError, Session, SessionConfig};
 
 /// Commands that may wait for the task.
 const COMMANDS: usize = 1024;
@@ -181,7 +181,7 @@ type Answer<T> = oneshot::Sender<Result<T, ClientError>>;
 /// What the handle asks of the task.
 #[derive(Debug)]
 enum Command {
-    Send(Vec<Body>),
+    Send(Outgoing),
     Commit(Vec<Body>, Answer<()>),
     Batch(Vec<Body>, Answer<Vec<(usize, OfError)>>),
     Request(Request, Answer<Reply>),
@@ -240,23 +240,26 @@ impl Client {
     /// Sends messages in order; refusals come as [`ClientEvent::Error`].
     ///
     /// # Errors
-    /// [`ClientError::NotConnected`]: nothing was sent.
+    /// [`ClientError::NotConnected`], [`ClientError::TooLong`]: nothing was sent.
     pub async fn send(&self, bodies: Vec<Body>) -> Result<(), ClientError> {
         if !self.is_connected() {
             return Err(ClientError::NotConnected);
         }
-        self.commands.send(Command::Send(bodies)).await.map_err(|_| ClientError::NotConnected)
+        self.commands
+            .send(Command::Send(Outgoing::encode(bodies)?))
+            .await
+            .map_err(|_| ClientError::NotConnected)
     }
 
     /// As [`Client::send`], without ever waiting: for resumes and the flow-mods before them.
     ///
     /// # Errors
-    /// [`ClientError::NotConnected`], [`ClientError::Full`]: nothing was sent.
+    /// [`ClientError::NotConnected`], [`ClientError::Full`], [`ClientError::TooLong`]: nothing was sent.
     pub fn try_send(&self, bodies: Vec<Body>) -> Result<(), ClientError> {
         if !self.is_connected() {
             return Err(ClientError::NotConnected);
         }
-        self.commands.try_send(Command::Send(bodies)).map_err(|error| match error {
+        self.commands.try_send(Command::Send(Outgoing::encode(bodies)?)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => ClientError::Full,
             mpsc::error::TrySendError::Closed(_) => ClientError::NotConnected,
         })

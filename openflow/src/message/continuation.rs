@@ -36,14 +36,12 @@ pub(crate) fn format(bytes: &[u8], version: u8, out: &mut String) -> fmt::Result
     };
     if let Some(id) = parsed.bridge {
         let hex = format!("{id:032x}");
-        let mut place = 0;
         out.push_str(" continuation.bridge=");
-        for digit in hex.chars() {
+        for (place, digit) in hex.chars().enumerate() {
             if [8, 12, 16, 20].contains(&place) {
                 out.push('-');
             }
             out.push(digit);
-            place += 1;
         }
         out.push('\n');
     }

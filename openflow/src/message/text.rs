@@ -80,7 +80,7 @@ pub(crate) fn bit_names(out: &mut String, bits: u32, names: &[(u32, &str)], sepa
 pub(crate) fn duration(out: &mut String, seconds: u32, nanoseconds: u32) -> fmt::Result {
     write!(out, "{seconds}")?;
     if nanoseconds > 0 {
-        if nanoseconds % 1_000_000 == 0 {
+        if nanoseconds.is_multiple_of(1_000_000) {
             write!(out, ".{:03}", nanoseconds / 1_000_000)?;
         } else {
             let digits = format!("{nanoseconds:09}");

@@ -18,8 +18,11 @@
 
 mod backoff;
 mod error;
+mod outgoing;
 mod pending;
 mod receive;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -32,6 +35,7 @@ use crate::wire::Writer;
 
 pub use backoff::Backoff;
 pub use error::{BundleError, RequestError, SendError, SessionError};
+pub use outgoing::Outgoing;
 
 use pending::{Book, Bundle, Pending, Stage};
 

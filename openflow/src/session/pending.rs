@@ -119,7 +119,7 @@ impl Book {
         let result =
             if *bytes > limit { Err(RequestError::TooLarge { limit }) } else { merge(reply, part.body) };
         match result {
-            Ok(()) if more => return None,
+            Ok(()) if more => None,
             Ok(()) => {
                 let whole = reply.take().ok_or(RequestError::Mixed);
                 self.remove(place);
