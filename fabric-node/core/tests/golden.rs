@@ -2,6 +2,13 @@
 //!
 //! `FABRIC_BLESS=1` writes the files anew, for a reviewer to read the difference.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests read files and look at the clock, and fail where something is not as they expect"
+)]
+
 mod support;
 
 use std::path::{Path, PathBuf};

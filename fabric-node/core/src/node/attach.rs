@@ -164,7 +164,8 @@ impl Node {
             }
             return;
         };
-        let own = matches!(&result, Err(ClaimError::Taken(holder)) if holder.owner == attachment.owner());
+        let own = matches!(&result, Err(ClaimError::Taken(holder))
+            if holder.owner == attachment.owner() && holder.node == self.config.node);
         let outcome = match result {
             Ok(()) => Ok(()),
             Err(ClaimError::Taken(_)) if own => Ok(()),
@@ -275,10 +276,10 @@ impl Node {
         let (name, port) = (row.name.clone(), row.ofport);
         self.missing_since.remove(&name);
         self.ports.insert(name, row);
-        if self.is_fresh(key) {
-            if let Some(attachment) = self.book.get_mut(key) {
-                attachment.stage = Stage::Installing;
-            }
+        if self.is_fresh(key)
+            && let Some(attachment) = self.book.get_mut(key)
+        {
+            attachment.stage = Stage::Installing;
         }
         if self.leave_if_asked(key) {
             return;

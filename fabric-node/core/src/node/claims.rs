@@ -7,6 +7,8 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
+use policy::IpClaim;
+
 use super::{ClaimError, Node};
 
 impl Node {
@@ -16,14 +18,18 @@ impl Node {
             return;
         }
         let stray: Vec<(IpAddr, String)> = self
-            .world
-            .claims()
-            .filter(|claim| claim.node == self.config.node && !claim.retain && !self.book.holds(&claim.owner))
+            .own_claims()
+            .filter(|claim| !claim.retain && !self.book.holds(&claim.owner))
             .map(|claim| (claim.ip, claim.owner.clone()))
             .collect();
         for (ip, owner) in stray {
             self.release(ip, &owner);
         }
+    }
+
+    /// The claims of this node.
+    pub(super) fn own_claims(&self) -> impl Iterator<Item = &IpClaim> {
+        self.world.claims().filter(|claim| claim.node == self.config.node)
     }
 
     /// A release that failed is tried again by the next sweep.

@@ -27,7 +27,7 @@ impl Node {
             return self.leave(key);
         }
         let owner = owner(key);
-        let claims: Vec<_> = self.world.claims().filter(|c| c.owner == owner).map(|c| c.ip).collect();
+        let claims: Vec<_> = self.own_claims().filter(|c| c.owner == owner).map(|c| c.ip).collect();
         for ip in claims {
             self.release(ip, &owner);
         }

@@ -17,10 +17,10 @@ impl Node {
     pub(super) fn handle_edits(&mut self, edits: Vec<Edit>, now: Instant) {
         let mut changes = BTreeSet::new();
         for edit in edits {
-            if let Edit::Remove(ObjectRef { kind: Kind::IpClaim, name, .. }) = &edit {
-                if let Some(ip) = policy::claim_address(name) {
-                    self.leases.freed(ip, now);
-                }
+            if let Edit::Remove(ObjectRef { kind: Kind::IpClaim, name, .. }) = &edit
+                && let Some(ip) = policy::claim_address(name)
+            {
+                self.leases.freed(ip, now);
             }
             changes.extend(self.world.apply(edit));
         }

@@ -26,8 +26,6 @@ mod memory;
 mod reconcile;
 mod requests;
 mod status;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;

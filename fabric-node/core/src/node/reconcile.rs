@@ -196,10 +196,12 @@ impl Node {
     /// A row appeared or changed: an attachment of an earlier run enters the book, a port gets another number.
     fn port_changed(&mut self, row: PortRow, now: Instant) {
         let name = row.name.clone();
-        if self.book.by_host_name(&name).is_none() && !self.orphans.contains(&name) && !self.book_read {
-            if let Some(attachment) = Attachment::read(&row) {
-                self.book.insert(attachment);
-            }
+        if self.book.by_host_name(&name).is_none()
+            && !self.orphans.contains(&name)
+            && !self.book_read
+            && let Some(attachment) = Attachment::read(&row)
+        {
+            self.book.insert(attachment);
         }
         let port = row.ofport;
         let lost = row.ofport.is_none() && row.error.is_some();

@@ -111,7 +111,7 @@ impl Node {
             switch_connected: self.switch_connected,
             world: &self.world,
             attachments: self.attachments(),
-            claims: self.world.claims().filter(|claim| claim.node == self.config.node).collect(),
+            claims: self.own_claims().collect(),
             claiming: self.leases.pending().collect(),
             resting: self.leases.resting(now).collect(),
             static_flows: self.node_flows.len() + pods,

@@ -264,8 +264,10 @@ impl Model {
                 return;
             }
             SwitchCommand::Commit { task, flows, .. } => {
-                let done = if self.connected { Ok(self.apply(flows)) } else { lost() };
-                (task, Outcome::Committed(done))
+                if self.connected {
+                    self.apply(flows);
+                }
+                (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
             }
             SwitchCommand::FlushZone { task, zone } => {
                 self.flushed.push(zone);
