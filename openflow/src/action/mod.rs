@@ -225,3 +225,6 @@ impl Action {
         Action::Resubmit { in_port: None, table: Some(table), ct: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -197,3 +197,6 @@ impl fmt::Display for Field {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //! with their masks, and the order is that of OVS on the wire. Fields that the registry does not
 //! know are kept as raw bytes at their place.
 
-mod alias;
+pub(crate) mod alias;
 mod codec;
 mod text;
 
@@ -173,3 +173,6 @@ impl std::fmt::Debug for Match {
         write!(f, "Match({self})")
     }
 }
+
+#[cfg(test)]
+mod tests;

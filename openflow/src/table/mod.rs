@@ -1,9 +1,17 @@
 //! A table of flows, desired or installed, and the difference between two.
 
+mod connections;
+mod packet;
+mod simulator;
+
 use std::collections::BTreeMap;
 
 use crate::action::same_actions;
 use crate::flow::{Flow, FlowFlags, FlowKey, FlowMod};
+
+pub use connections::{Connection, Connections, Tuple};
+pub use packet::Packet;
+pub use simulator::{Continuation, Punt, Simulator, Step, Trace, Tracker};
 
 /// Flows by key, in a fixed order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -92,3 +100,6 @@ impl FromIterator<Flow> for FlowTable {
         FlowTable { flows: flows.into_iter().map(|f| (f.key(), f)).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests;
