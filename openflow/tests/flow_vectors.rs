@@ -1,6 +1,9 @@
 //! The flow-mods of the recorded vectors: match and actions decode, print as `ovs-ofctl` prints
 //! them, are read back from that text, and become the same bytes again.
 
+// Helpers of tests may fail like tests.
+#![allow(clippy::unwrap_used)]
+
 use openflow::action::{decode_instructions, encode_instructions, same_actions};
 use openflow::{Flow, FlowFlags, Match, Reader, Writer};
 

@@ -2,6 +2,9 @@
 //! records, are the bytes that this library makes of the same texts; and what `ovs-ofctl` prints
 //! of them is what this library prints.
 
+// Helpers of tests may fail like tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common {
     pub mod flows;
 }

@@ -1,5 +1,8 @@
 //! Whatever flow: its text is read back, its bytes are read back, and the two agree.
 
+// Helpers of tests may fail like tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common {
     pub mod flows;
 }

@@ -109,7 +109,7 @@ pub(super) fn decode(r: &mut Reader<'_>, place: Place) -> Result<Option<Ct>, Dec
 
 pub(super) fn encode(w: &mut Writer, ct: &Ct, version: u8) {
     encode::with(w, registry::CT, |w| {
-        w.u16(u16::from(ct.commit) * COMMIT | u16::from(ct.force) * FORCE);
+        w.u16(if ct.commit { COMMIT } else { 0 } | if ct.force { FORCE } else { 0 });
         match ct.zone {
             CtZone::Imm(zone) => {
                 w.zeros(4);

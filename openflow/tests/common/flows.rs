@@ -1,72 +1,9 @@
 //! Flow texts of our own, from a seed: valid for `ovs-ofctl`, and covering every field that a flow
 //! may match and every action that has a name.
 
-/// A small generator of numbers (xorshift64*), so that a seed always gives the same flows.
-pub struct Rng(u64);
+mod rng;
 
-impl Rng {
-    pub fn new(seed: u64) -> Self {
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
-    }
-
-    fn mac(&mut self) -> String {
-        let bytes: Vec<String> = (0..6).map(|_| format!("{:02x}", self.below(256))).collect();
-        bytes.join(":")
-    }
-
-    fn ipv4(&mut self) -> String {
-        format!("10.{}.{}.{}", self.below(256), self.below(256), self.below(256))
-    }
-
-    fn ipv6(&mut self) -> String {
-        format!("fd00:{:x}::{:x}", self.below(65536), self.below(65536))
-    }
-
-    fn prefix(&mut self, address: String, width: u64) -> String {
-        if self.chance(50) { address } else { format!("{address}/{}", 1 + self.below(width)) }
-    }
-
-    /// `value`, or `value/mask` with a mask of `bits` bits that is not the whole.
-    fn masked(&mut self, bits: u32) -> String {
-        let limit = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        let value = self.next() & limit;
-        if self.chance(50) {
-            return format!("{value:#x}");
-        }
-        let mask = (1 + self.below(limit)).min(limit - 1);
-        format!("{:#x}/{mask:#x}", value & mask)
-    }
-
-    fn field(&mut self) -> String {
-        let number = self.below(16);
-        let start = self.below(16);
-        match self.below(3) {
-            0 => format!("NXM_NX_REG{number}[]"),
-            1 => format!("NXM_NX_REG{number}[{start}..{}]", start + 1 + self.below(15)),
-            _ => format!("NXM_NX_REG{number}[{start}]"),
-        }
-    }
-}
+pub use rng::Rng;
 
 /// Conditions on fields that every packet has.
 fn any_match(rng: &mut Rng) -> String {
@@ -104,7 +41,7 @@ fn any_match(rng: &mut Rng) -> String {
         }
         14 => format!("tun_gbp_id={},tun_flags=+oam", rng.below(65536)),
         15 => format!("pkt_mark={}", rng.masked(32)),
-        16 => format!("conj_id={}", rng.next() as u32),
+        16 => format!("conj_id={}", rng.below(1 << 32)),
         _ => format!("reg{}={},reg{}={}", 2, rng.masked(32), 3, rng.masked(32)),
     }
 }
@@ -281,7 +218,7 @@ fn ct(rng: &mut Rng, packets: Packets) -> String {
             0 => format!("set_field:{mark}->ct_mark"),
             1 => format!("set_field:{mark}->ct_mark,set_field:{:#x}->ct_label", 1 + rng.below(1 << 50)),
             2 => "move:NXM_NX_REG0[]->NXM_NX_CT_MARK[]".to_owned(),
-            _ => format!("load:{:#x}->NXM_NX_CT_LABEL[64..95]", rng.next() as u32),
+            _ => format!("load:{:#x}->NXM_NX_CT_LABEL[64..95]", rng.below(1 << 32)),
         };
         parts.push(format!("exec({exec})"));
     }
@@ -325,13 +262,13 @@ fn action(rng: &mut Rng, packets: Packets) -> String {
         7 => format!("resubmit(,{})", rng.below(255)),
         8 => format!("resubmit({},{})", 1 + rng.below(60000), rng.below(255)),
         9 => format!("resubmit:{}", 1 + rng.below(60000)),
-        10 => format!("group:{}", rng.next() as u32 >> 1),
+        10 => format!("group:{}", rng.below(1 << 31)),
         11 => format!("load:{:#x}->NXM_OF_VLAN_TCI[12]", rng.below(2)),
         12 => format!("set_queue:{}", rng.below(1000)),
         13 => rng.pick(&["pop_queue", "exit", "ct_clear", "dec_mpls_ttl"][..3]).into(),
         14 => format!("load:{:#x}->NXM_NX_REG{}[4..11]", rng.below(256), rng.below(16)),
         15 => format!("load:{:#x}->OXM_OF_METADATA[0..3]", rng.below(16)),
-        16 => format!("load:{:#x}->NXM_NX_REG{}[]", rng.next() as u32, rng.below(16)),
+        16 => format!("load:{:#x}->NXM_NX_REG{}[]", rng.below(1 << 32), rng.below(16)),
         17 => "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]".into(),
         18 => format!("move:NXM_NX_REG{}[0..15]->NXM_NX_REG{}[16..31]", rng.below(16), rng.below(16)),
         19 => format!("move:NXM_NX_TUN_ID[0..31]->NXM_NX_REG{}[]", rng.below(16)),
@@ -360,7 +297,7 @@ fn action(rng: &mut Rng, packets: Packets) -> String {
             rng.below(99)
         ),
         35 => later_action(rng, packets),
-        36 => format!("set_tunnel:{:#x}", rng.next() as u32),
+        36 => format!("set_tunnel:{:#x}", rng.below(1 << 32)),
         _ => format!("set_field:{}/{}->eth_src", "02:00:00:00:00:00", "ff:ff:00:00:00:00"),
     }
 }
