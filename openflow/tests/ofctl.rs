@@ -7,6 +7,7 @@
 
 mod common {
     pub mod flows;
+    pub mod rng;
 }
 
 use std::io::{Read, Write};
@@ -16,7 +17,8 @@ use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::flows::{Rng, flow};
+use common::flows::flow;
+use common::rng::Rng;
 use openflow::message::{Body, Message};
 use openflow::{Flow, FlowMod, OF15};
 
