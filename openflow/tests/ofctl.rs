@@ -7,7 +7,6 @@
 
 mod common {
     pub mod flows;
-    pub mod rng;
 }
 
 use std::io::{Read, Write};
@@ -17,8 +16,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::flows::flow;
-use common::rng::Rng;
+use common::flows::{Rng, flow};
 use openflow::message::{Body, Message};
 use openflow::{Flow, FlowMod, OF15};
 

@@ -5,11 +5,9 @@
 
 mod common {
     pub mod flows;
-    pub mod rng;
 }
 
-use common::flows::flow;
-use common::rng::Rng;
+use common::flows::{Rng, flow};
 use openflow::action::{canonical_actions, decode_instructions, encode_instructions};
 use openflow::{Flow, FlowMod, FlowTable, Match, OF13, OF15, Reader, Writer};
 use proptest::prelude::*;

@@ -1,7 +1,10 @@
 //! Flow texts of our own, from a seed: valid for `ovs-ofctl`, and covering every field that a flow
 //! may match and every action that has a name.
 
-use super::rng::Rng;
+#[path = "rng.rs"]
+mod rng;
+
+pub use rng::Rng;
 
 /// Conditions on fields that every packet has.
 fn any_match(rng: &mut Rng) -> String {
