@@ -115,7 +115,9 @@ impl<'ast> Visit<'ast> for Unsafe {
     }
 
     fn visit_signature(&mut self, signature: &'ast syn::Signature) {
-        self.0.extend(signature.unsafety.map(|token| token.span.start().line));
+        if let syn::Safety::Unsafe(token) = &signature.safety {
+            self.0.push(token.span.start().line);
+        }
         visit::visit_signature(self, signature);
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::{Map, Value, json};
 
 use super::command::{command, spawn};
 use super::error::LabError;
@@ -13,24 +14,27 @@ use super::node::{BRIDGE_FABRIC, BRIDGE_PHYSICAL, Node};
 use super::programs::Programs;
 use super::{cni, interrupt, process};
 
-/// Writes the node's `node.yaml`; `world` is the folder of manifests.
+/// Writes the node's `node.yaml`; `world` is the folder of manifests, `more` holds
+/// fields beside those that the lab sets.
 ///
 /// # Errors
 /// [`LabError::Io`] where it cannot be written.
-pub fn configure(node: &Node, world: &Path) -> Result<(), LabError> {
-    let text = format!(
-        "node: {name}\nstore:\n  directory: {world}\novs:\n  database: {database}\n  runDir: {run}\n  \
-         datapath: netdev\nbridge: {BRIDGE_FABRIC}\ntunnels:\n  interface: {BRIDGE_PHYSICAL}\nsockets:\n  \
-         directory: {agent}\nlog: {log}\n",
-        name = node.name,
-        world = quoted(world),
-        database = quoted(&node.database()),
-        run = quoted(&node.directory),
-        agent = quoted(&node.agent()),
-        log = std::env::var("FABRIC_LAB_LOG").unwrap_or_else(|_| "info".to_owned()),
-    );
+pub fn configure(node: &Node, world: &Path, more: &Map<String, Value>) -> Result<(), LabError> {
+    let mut config = json!({
+        "node": node.name,
+        "store": { "directory": world },
+        "ovs": { "database": node.database(), "runDir": node.directory, "datapath": "netdev" },
+        "bridge": BRIDGE_FABRIC,
+        "tunnels": { "interface": BRIDGE_PHYSICAL },
+        "sockets": { "directory": node.agent() },
+        "log": std::env::var("FABRIC_LAB_LOG").unwrap_or_else(|_| "info".to_owned()),
+    });
+    for (field, value) in more {
+        config[field] = value.clone();
+    }
     let file = node.config();
-    fs::write(&file, text).map_err(LabError::io(format!("write {}", file.display())))
+    let text = serde_saphyr::to_string(&config).map_err(std::io::Error::other);
+    text.and_then(|text| fs::write(&file, text)).map_err(LabError::io(format!("write {}", file.display())))
 }
 
 /// Starts the agent; its output is added to the node's `agent.log`.
@@ -90,11 +94,6 @@ pub fn wait_ready(node: &Node, programs: &Programs, patience: Duration) -> Resul
 
 fn pid_file(node: &Node) -> PathBuf {
     node.directory.join("fabric-node.pid")
-}
-
-/// A path as a YAML scalar: JSON strings are YAML.
-fn quoted(path: &Path) -> String {
-    serde_json::Value::from(path.display().to_string()).to_string()
 }
 
 fn last_lines(file: &Path) -> String {

@@ -10,10 +10,13 @@
 //! is removed by the next lab that is made.
 
 pub mod agent;
+mod background;
 pub mod cli;
 pub mod cni;
 pub mod command;
+mod control;
 mod error;
+pub mod flows;
 pub mod interrupt;
 pub mod names;
 pub mod netns;
@@ -32,10 +35,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use error::LabError;
 pub use names::{LabName, Layout};
@@ -43,9 +44,6 @@ pub use node::Node;
 pub use programs::{Programs, find as find_program};
 use record::{Owner, PodRecord, Record};
 use world::{Mirror, Pod};
-
-/// How long an agent may take until it would serve.
-const READY: Duration = Duration::from_secs(30);
 
 /// What lab to make.
 #[derive(Debug, Clone)]
@@ -60,6 +58,8 @@ pub struct Spec {
     pub agents: bool,
     /// Whether the lab is removed as an orphan once the process that makes it is gone.
     pub owned: bool,
+    /// Fields for every agent's configuration, beside those that the lab sets.
+    pub config: Map<String, Value>,
 }
 
 impl Spec {
@@ -69,7 +69,7 @@ impl Spec {
     /// [`LabError::BadName`] where `purpose` cannot be part of a name (at most 8 of a-z, 0-9).
     pub fn for_test(purpose: &str, nodes: usize) -> Result<Self, LabError> {
         let name = format!("{purpose}-{}", std::process::id()).parse()?;
-        Ok(Self { name, nodes, source: None, agents: true, owned: true })
+        Ok(Self { name, nodes, source: None, agents: true, owned: true, config: Map::new() })
     }
 }
 
@@ -116,7 +116,7 @@ impl Lab {
         wire::lay(&lab.layout.name, &lab.nodes)?;
         lab.each_node(switch::start)?;
         let world = lab.layout.world();
-        lab.nodes.iter().try_for_each(|node| agent::configure(node, &world))?;
+        lab.nodes.iter().try_for_each(|node| agent::configure(node, &world, &spec.config))?;
         Ok(lab)
     }
 
@@ -243,80 +243,6 @@ impl Lab {
         pods::detach(self.node(&record.node)?, self.programs()?, &record)
     }
 
-    /// Starts all agents and waits until each would serve.
-    ///
-    /// # Errors
-    /// With the agent that ended or is late, and its log.
-    pub fn start_agents(&self) -> Result<(), LabError> {
-        let programs = self.programs()?;
-        self.each_node(|node| agent::start(node, programs))?;
-        self.each_node(|node| agent::wait_ready(node, programs, READY))
-    }
-
-    /// Starts the agent of one node, without waiting for it.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
-    pub fn start_agent(&self, name: &str) -> Result<(), LabError> {
-        agent::start(self.node(name)?, self.programs()?)
-    }
-
-    /// Waits until the agent of a node would serve.
-    ///
-    /// # Errors
-    /// [`LabError::Timeout`] or [`LabError::NotReady`].
-    pub fn wait_agent(&self, name: &str) -> Result<(), LabError> {
-        agent::wait_ready(self.node(name)?, self.programs()?, READY)
-    }
-
-    /// Kills the agent of a node, as a crash would.
-    ///
-    /// # Errors
-    /// Where it cannot be signalled.
-    pub fn kill_agent(&self, name: &str) -> Result<(), LabError> {
-        agent::end(self.node(name)?, Signal::SIGKILL)
-    }
-
-    /// Ends the agent of a node as an upgrade does.
-    ///
-    /// # Errors
-    /// Where it cannot be signalled.
-    pub fn stop_agent(&self, name: &str) -> Result<(), LabError> {
-        agent::end(self.node(name)?, Signal::SIGTERM)
-    }
-
-    /// Kills the switch daemon of a node, as a crash would.
-    ///
-    /// # Errors
-    /// Where it cannot be signalled.
-    pub fn kill_vswitchd(&self, name: &str) -> Result<(), LabError> {
-        switch::kill_vswitchd(self.node(name)?)
-    }
-
-    /// Starts the switch daemon of a node again.
-    ///
-    /// # Errors
-    /// With what it said.
-    pub fn start_vswitchd(&self, name: &str) -> Result<(), LabError> {
-        switch::start_vswitchd(self.node(name)?)
-    }
-
-    /// Stops the database server of a node.
-    ///
-    /// # Errors
-    /// Where it cannot be signalled.
-    pub fn stop_ovsdb(&self, name: &str) -> Result<(), LabError> {
-        switch::stop_ovsdb(self.node(name)?)
-    }
-
-    /// Starts the database server of a node again.
-    ///
-    /// # Errors
-    /// With what it said.
-    pub fn start_ovsdb(&self, name: &str) -> Result<(), LabError> {
-        switch::start_ovsdb(self.node(name)?)
-    }
-
     /// The programs that run in it.
     ///
     /// # Errors
@@ -353,17 +279,6 @@ impl Lab {
         Mirror::new(spec.source.as_deref(), &self.layout.world(), spec.nodes)?.refresh().map(drop)
     }
 
-    /// Does something on every node at the same time; the first error counts.
-    fn each_node(&self, work: impl Fn(&Node) -> Result<(), LabError> + Sync) -> Result<(), LabError> {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = self.nodes.iter().map(|node| scope.spawn(|| work(node))).collect();
-            let results =
-                threads.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
-            // Every thread is joined before the first error returns.
-            results.collect::<Vec<_>>().into_iter().collect()
-        })
-    }
-
     fn no_place(&self, place: String) -> LabError {
         LabError::NoSuchPlace { lab: self.layout.name.to_string(), place }
     }
@@ -378,14 +293,6 @@ impl Drop for Lab {
             }
         }
     }
-}
-
-/// The folder of manifests of a lab by its name.
-///
-/// # Errors
-/// As [`Layout::new`].
-pub fn world_of(name: &LabName) -> Result<PathBuf, LabError> {
-    Layout::new(name).map(|layout| layout.world())
 }
 
 /// Whether a folder holds manifests; the error of a `--world` that does not.

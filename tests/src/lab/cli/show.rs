@@ -3,19 +3,17 @@
 use serde_json::{Value, json};
 
 use super::args::Format;
-use crate::lab::command::{command, run};
 use crate::lab::names::{LabName, Layout};
+use crate::lab::node::BRIDGE_FABRIC;
 use crate::lab::record::{self, Record, State};
-use crate::lab::{Lab, LabError, Node, agent, cni, process, switch, teardown};
+use crate::lab::{Lab, LabError, Node, agent, cni, flows, process, switch, teardown};
 
 /// Prints the flows of a bridge.
 pub fn flows(name: &LabName, node: &str, bridge: &str, format: Format) -> Result<(), LabError> {
     let lab = Lab::open(name)?;
     let node = lab.node(node)?;
-    let socket = format!("unix:{}", node.openflow(bridge).display());
-    let mut ofctl = command(["ovs-ofctl", "-O", "OpenFlow15", "--names", "--sort", "dump-flows", &socket]);
-    let text = run(ofctl.envs(switch::environment(node)))?;
-    let lines = text.lines().map(str::trim).filter(|line| line.contains("actions="));
+    let lines = flows::dump(node, bridge)?.into_iter().map(|flow| flow.to_string());
+    let lines = lines.map(|text| if bridge == BRIDGE_FABRIC { flows::named(&text) } else { text });
     match format {
         Format::Text => lines.for_each(|line| println!("{line}")),
         Format::Json => println!("{:#}", Value::from_iter(lines)),

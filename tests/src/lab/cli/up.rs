@@ -1,20 +1,16 @@
 //! `fabric-lab up` and the supervisor that it leaves in the background.
 
-use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::lab::command::{command, spawn};
-use crate::lab::names::{LabName, Layout};
-use crate::lab::record::{self, PodRecord, Record, State};
+use crate::lab::names::LabName;
+use crate::lab::record::{self, Record};
 use crate::lab::supervisor::{PERIOD, Supervisor};
 use crate::lab::world::{Mirror, pods_of};
-use crate::lab::{Lab, LabError, Spec, interrupt, process, require_folder};
+use crate::lab::{Lab, LabError, Spec, interrupt, require_folder};
 
 /// Nodes of a lab that no manifest asks nodes of.
 const NODES: usize = 2;
@@ -59,8 +55,9 @@ pub fn up(args: &UpArgs) -> Result<(), LabError> {
     if args.foreground {
         return foreground(&lab, args, began);
     }
-    start_supervisor(lab.layout())?;
-    let ready = if spec.agents { wait_for_pods(&lab, Duration::from_secs(args.timeout)) } else { Ok(()) };
+    lab.supervise()?;
+    let patience = Duration::from_secs(args.timeout);
+    let ready = if spec.agents { lab.wait_pods(patience) } else { Ok(()) };
     if matches!(ready, Err(LabError::Interrupted)) {
         return ready;
     }
@@ -80,6 +77,7 @@ fn spec(args: &UpArgs) -> Result<Spec, LabError> {
         source,
         agents: !args.no_agent,
         owned: args.foreground,
+        config: serde_json::Map::new(),
     })
 }
 
@@ -101,49 +99,6 @@ fn folder(lab: &Lab, spec: &Spec) -> PathBuf {
 fn say(began: Instant, what: &str) {
     println!("{:5.1} s  {what}", began.elapsed().as_secs_f64());
     let _ = std::io::stdout().flush();
-}
-
-/// Starts `fabric-lab supervise` for the lab, in a session of its own.
-fn start_supervisor(layout: &Layout) -> Result<(), LabError> {
-    let own = std::env::current_exe().map_err(LabError::io("find the path of this program"))?;
-    let log = layout.supervisor_log();
-    let log = File::create(&log).map_err(LabError::io(format!("write {}", log.display())))?;
-    let err = log.try_clone().map_err(LabError::io("share the supervisor's log"))?;
-    let mut child = command([own.as_os_str(), "supervise".as_ref(), "--directory".as_ref()]);
-    child.arg(&layout.directory).stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
-    let child = spawn(&mut child)?;
-    note_supervisor(layout, child.id())
-}
-
-fn note_supervisor(layout: &Layout, pid: u32) -> Result<(), LabError> {
-    let file = layout.supervisor_pid();
-    fs::write(&file, pid.to_string()).map_err(LabError::io(format!("write {}", file.display())))
-}
-
-fn wait_for_pods(lab: &Lab, patience: Duration) -> Result<(), LabError> {
-    let (layout, until) = (lab.layout(), Instant::now() + patience);
-    let wanted = || pods_of(&layout.world()).into_iter().filter(|pod| lab.node(&pod.node).is_ok()).count();
-    loop {
-        interrupt::check()?;
-        let pods: Option<Vec<PodRecord>> = record::load(&layout.pods()).ok();
-        let attached = |pods: &[PodRecord]| pods.iter().filter(|pod| pod.state != State::Failed).count();
-        if pods.as_deref().is_some_and(|pods| attached(pods) == pods.len() && pods.len() == wanted()) {
-            return Ok(());
-        }
-        if process::find(&layout.supervisor_pid(), &layout.directory).is_none() {
-            let log = fs::read_to_string(layout.supervisor_log()).unwrap_or_default();
-            return Err(LabError::NotReady(format!("the supervisor has ended:\n{log}")));
-        }
-        if Instant::now() >= until {
-            return Err(not_attached(&pods.unwrap_or_default()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn not_attached(pods: &[PodRecord]) -> LabError {
-    let errors: Vec<&str> = pods.iter().filter_map(|pod| pod.error.as_deref()).collect();
-    LabError::NotReady(format!("some pods are not attached:\n{}", errors.join("\n")))
 }
 
 /// The background process: keeps the lab as its folder says until it is told to end.
@@ -171,7 +126,7 @@ fn foreground(lab: &Lab, args: &UpArgs, began: Instant) -> Result<(), LabError> 
     let layout = lab.layout();
     let record: Record = record::load(&layout.record())?;
     let mut supervisor = supervisor(lab, &record)?;
-    note_supervisor(layout, std::process::id())?;
+    lab.note_supervisor(std::process::id())?;
     let (mut ready, until) = (false, began + Duration::from_secs(args.timeout));
     while !interrupt::requested() {
         supervisor.round(Instant::now())?;

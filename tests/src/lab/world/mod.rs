@@ -19,6 +19,8 @@ use super::error::LabError;
 
 /// Prefix of the files that the lab adds.
 const OWN: &str = "fabric-lab-";
+/// An agent's configuration, which may lie beside manifests and is none.
+const NODE_FILE: &str = "node.yaml";
 
 /// Keeps the lab's folder of manifests equal to the user's, plus the lab's own files.
 #[derive(Debug)]
@@ -152,7 +154,7 @@ fn manifests(folder: &Path) -> BTreeMap<String, Stamp> {
 fn collect(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Stamp>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.starts_with('.') || name.starts_with(OWN) {
+        if name.starts_with('.') || name.starts_with(OWN) || name == NODE_FILE {
             continue;
         }
         let path = entry.path();
