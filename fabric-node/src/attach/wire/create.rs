@@ -9,16 +9,15 @@ use crate::attach::netlink::{Netlink, StepError};
 use crate::attach::netns::Netns;
 use crate::attach::{ethtool, sysctl};
 
+/// RFC 8200, section 5; bytes.
+const IPV6_LEAST_MTU: u32 = 1280;
+
 /// Makes the pair and sets the container's side up. What an earlier try left under the
 /// same host's name is replaced; after a failure nothing is left. The calling thread
 /// ends up in the container's namespace.
 pub fn create(spec: &WireSpec) -> Result<(), WireError> {
     let netns = Netns::open(&spec.netns)?;
-    if spec.addresses.iter().any(|address| address.addr().is_ipv6()) && !sysctl::has_ipv6() {
-        let cause = "an IPv6 address is wanted, and IPv6 is switched off in this node's kernel \
-                     (ipv6.disable=1 on its command line)";
-        return Err(failed(spec, cause.to_owned()));
-    }
+    check_ipv6(spec)?;
     let mut host = Netlink::open().map_err(|cause| failed(spec, cause.to_string()))?;
     make_pair(spec, &netns, &mut host)?;
     let outcome = set_up(spec, &netns, &mut host);
@@ -30,13 +29,35 @@ pub fn create(spec: &WireSpec) -> Result<(), WireError> {
     outcome
 }
 
+/// What the kernel would refuse with an error number only.
+fn check_ipv6(spec: &WireSpec) -> Result<(), WireError> {
+    if !spec.addresses.iter().any(|address| address.addr().is_ipv6()) {
+        return Ok(());
+    }
+    if !sysctl::has_ipv6() {
+        let cause = "an IPv6 address is wanted, and IPv6 is switched off in this node's kernel \
+                     (ipv6.disable=1 on its command line)";
+        return Err(failed(spec, cause.to_owned()));
+    }
+    if spec.mtu < IPV6_LEAST_MTU {
+        let cause =
+            format!("an IPv6 address needs an MTU of {IPV6_LEAST_MTU} at least (RFC 8200), not {}", spec.mtu);
+        return Err(failed(spec, cause));
+    }
+    Ok(())
+}
+
 /// The kernel makes both ends or none. A name that is taken may be a leftover of an earlier try for the same
 /// attachment: then it goes with its host's end.
 fn make_pair(spec: &WireSpec, netns: &Netns, host: &mut Netlink) -> Result<(), WireError> {
     match host.apply(vec![request::create(spec, netns)]) {
         Ok(()) => return Ok(()),
         Err(error) if error.is(Errno::EEXIST) => {}
-        Err(error) => return Err(step(spec, error)),
+        Err(error) => {
+            // A namespace of another kind is refused without a word: entering it tells.
+            netns.enter()?;
+            return Err(step(spec, error));
+        }
     }
     remove_with(host, &spec.host_name)?;
     host.apply(vec![request::create(spec, netns)]).map_err(|error| match error.is(Errno::EEXIST) {
