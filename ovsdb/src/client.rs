@@ -2,6 +2,43 @@
 //!
 //! The task reads the socket whatever its owner does: events that nobody has taken are merged, so at most one copy of
 //! what changed waits, and an owner may call [`Client::transact`] between two events without a deadlock.
+//!
+//! ```no_run
+//! use ovsdb::client::{Client, ClientEvent, Config, Outcome};
+//! use ovsdb::rows::{OpenVSwitch, Port, TypedRow};
+//! use ovsdb::{Condition, Mutation, Replica, Transaction};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let (sender, mut events) = tokio::sync::mpsc::channel(16);
+//! let monitor = vec![OpenVSwitch::monitor(), Port::monitor()];
+//! let client = Client::spawn(Config::new("/var/run/openvswitch/db.sock", monitor), sender);
+//!
+//! let mut txn = Transaction::new();
+//! let interface = txn.insert("Interface", [("name", "pod1".into()), ("ofport_request", 40001.into())]);
+//! let port = txn.insert("Port", [("name", "pod1".into()), ("interfaces", interface.into())]);
+//! txn.require_row("Bridge", [Condition::eq("name", "br-fabric")]);
+//! txn.mutate("Bridge", [Condition::eq("name", "br-fabric")], [Mutation::insert("ports", port)]);
+//! let next_cfg = txn.bump_next_cfg();
+//! let goal = match client.commit_once(txn, "fabric_ports").await? {
+//!     Outcome::Committed(done) => done.next_cfg(next_cfg)?,
+//!     Outcome::CommittedBefore => client.next_cfg().await?,
+//! };
+//!
+//! let mut replica = Replica::default();
+//! while let Some(event) = events.recv().await {
+//!     match event {
+//!         ClientEvent::Connected { snapshot } => replica = snapshot,
+//!         ClientEvent::Update(changes) => changes.iter().for_each(|change| replica.follow(change)),
+//!         ClientEvent::Disconnected { reason } => eprintln!("{reason}"),
+//!     }
+//!     let Some((_, root)) = OpenVSwitch::all(&replica).next() else { continue };
+//!     if root?.cur_cfg >= goal {
+//!         break; // ovs-vswitchd has acted.
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod actor;
 mod inbox;
@@ -63,7 +100,8 @@ pub enum ClientEvent {
 pub enum Outcome {
     /// It took effect, with these results.
     Committed(Committed),
-    /// It took effect, but the connection broke before the results came. The fresh snapshot shows what it did.
+    /// It took effect, but the connection broke before the results came. The next snapshot shows what it did, and
+    /// [`Client::next_cfg`] what to wait for.
     CommittedBefore,
 }
 
@@ -120,6 +158,14 @@ impl Client {
         let command = Command::Once { transaction, key: key.to_owned(), answer };
         self.commands.send(command).await.map_err(|_| Error::Stopped)?;
         outcome.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// What `Open_vSwitch.next_cfg` is: at least the number of every transaction that took effect before. For use
+    /// after [`Outcome::CommittedBefore`], when events of the time before may still wait to be taken.
+    pub async fn next_cfg(&self) -> Result<i64, Error> {
+        let mut txn = Transaction::new();
+        let next_cfg = txn.read_next_cfg();
+        self.commit(&txn).await?.next_cfg(next_cfg)
     }
 
     /// The schema of a database.

@@ -167,6 +167,11 @@ impl Transaction {
     /// (ovs-vswitchd.conf.db(5), "Open_vSwitch").
     pub fn bump_next_cfg(&mut self) -> NextCfg {
         self.mutate(ROOT, [], [Mutation::add("next_cfg", 1)]);
+        self.read_next_cfg()
+    }
+
+    /// Reads `Open_vSwitch.next_cfg`.
+    pub fn read_next_cfg(&mut self) -> NextCfg {
         NextCfg(self.select(ROOT, [], &["next_cfg"]))
     }
 

@@ -189,6 +189,7 @@ async fn a_transaction_whose_answer_was_lost_is_not_carried_out_again() {
     proxy.next(Fate::BreakAfter);
     proxy.next(Fate::BreakBefore);
     assert_eq!(once(&client).await, Ok(Outcome::CommittedBefore));
+    assert_eq!(client.next_cfg().await, Ok(2));
     assert_eq!(counted(&server).await, 2);
 }
 

@@ -234,100 +234,73 @@ async fn an_abort_undoes_what_came_before() {
     assert_eq!(client.commit(&txn).await.unwrap().rows(read), Ok(&[][..]));
 }
 
+/// A transaction of one operation on a table, and how it must fail: kind, column named.
+type Forbidden = (fn(&mut Transaction, &str), &'static str, ErrorKind, Option<&'static str>);
+
+const FORBIDDEN: [Forbidden; 9] = [
+    // A second bridge of the same name; the index is named.
+    (again, "Bridge", ErrorKind::ConstraintViolation, Some("name")),
+    // A number out of range, and a word that is not one of those allowed: the server names no column.
+    (|txn, table| add(txn, table, "tag", 9999.into()), "Port", ErrorKind::ConstraintViolation, None),
+    (
+        |txn, table| set(txn, table, "fail_mode", "open".into()),
+        "Bridge",
+        ErrorKind::ConstraintViolation,
+        None,
+    ),
+    // A reference to a row that is not there, and the loss of a row that another refers to.
+    (
+        |txn, table| set(txn, table, "ports", nobody()),
+        "Bridge",
+        ErrorKind::ReferentialIntegrity,
+        Some("ports"),
+    ),
+    (remove, "Bridge", ErrorKind::ReferentialIntegrity, None),
+    // A column and a table that the schema lacks, and a value of another type.
+    (|txn, table| add(txn, table, "nam", "x".into()), "Bridge", ErrorKind::UnknownColumn, Some("nam")),
+    (|txn, table| add(txn, table, "name", "x".into()), "Brigde", ErrorKind::Syntax, None),
+    (|txn, table| set(txn, table, "datapath_type", 7.into()), "Bridge", ErrorKind::Syntax, None),
+    (twice, "Mirror", ErrorKind::DuplicateUuidName, None),
+];
+
+fn add(txn: &mut Transaction, table: &str, column: &str, value: Datum) {
+    txn.insert(table, [(column, value)]);
+}
+
+fn set(txn: &mut Transaction, table: &str, column: &str, value: Datum) {
+    txn.update(table, [], [(column, value)]);
+}
+
+fn again(txn: &mut Transaction, _: &str) {
+    bridge(txn, "br0");
+}
+
+fn remove(txn: &mut Transaction, table: &str) {
+    txn.delete(table, []);
+}
+
+fn nobody() -> Datum {
+    ovsdb::Uuid::from_bytes([9; 16]).into()
+}
+
+/// Two rows with one name.
+fn twice(txn: &mut Transaction, table: &str) {
+    for _ in 0..2 {
+        let (table, row) = (table.to_owned(), Columns::new());
+        txn.push(Operation::Insert { table, row, uuid_name: Some("same".into()) });
+    }
+}
+
 #[tokio::test]
 async fn what_the_schema_forbids_is_named() {
     let server = Server::start().await;
     let client = with_bridge(&server).await;
-    type Case = (fn(&mut Transaction), ErrorKind, Option<&'static str>, Option<&'static str>);
-    let cases: [Case; 9] = [
-        (
-            |txn| {
-                bridge(txn, "br0");
-            },
-            ErrorKind::ConstraintViolation,
-            Some("Bridge"),
-            Some("name"),
-        ),
-        (
-            |txn| {
-                txn.insert("Port", [("name", "p".into()), ("tag", 9999.into())]);
-            },
-            ErrorKind::ConstraintViolation,
-            Some("Port"),
-            None,
-        ),
-        (
-            |txn| {
-                txn.update("Bridge", [], [("fail_mode", "open".into())]);
-            },
-            ErrorKind::ConstraintViolation,
-            Some("Bridge"),
-            None,
-        ),
-        (
-            |txn| {
-                txn.update("Bridge", [], [("ports", ovsdb::Uuid::from_bytes([9; 16]).into())]);
-            },
-            ErrorKind::ReferentialIntegrity,
-            Some("Bridge"),
-            Some("ports"),
-        ),
-        (
-            |txn| {
-                txn.delete("Bridge", []);
-            },
-            ErrorKind::ReferentialIntegrity,
-            Some("Bridge"),
-            None,
-        ),
-        (
-            |txn| {
-                txn.insert("Bridge", [("nam", "x".into())]);
-            },
-            ErrorKind::UnknownColumn,
-            Some("Bridge"),
-            Some("nam"),
-        ),
-        (
-            |txn| {
-                txn.insert("Brigde", [("name", "x".into())]);
-            },
-            ErrorKind::Syntax,
-            Some("Brigde"),
-            None,
-        ),
-        (
-            |txn| {
-                txn.update("Bridge", [], [("name", 7.into())]);
-            },
-            ErrorKind::Syntax,
-            Some("Bridge"),
-            None,
-        ),
-        (
-            |txn| {
-                let twice = |name: &str| Operation::Insert {
-                    table: "Mirror".into(),
-                    row: Columns::from([("name".to_owned(), name.into())]),
-                    uuid_name: Some("same".into()),
-                };
-                txn.push(twice("a"));
-                txn.push(twice("b"));
-            },
-            ErrorKind::DuplicateUuidName,
-            Some("Mirror"),
-            None,
-        ),
-    ];
-    for (build, kind, table, column) in cases {
+    for (build, table, kind, column) in FORBIDDEN {
         let mut txn = Transaction::new();
-        build(&mut txn);
+        build(&mut txn, table);
         let error = failure(&client, &txn).await;
-        assert_eq!(
-            (&error.kind, error.table.as_deref(), error.column.as_deref()),
-            (&kind, table, column),
-            "{error}"
-        );
+        let found = (&error.kind, error.table.as_deref(), error.column.as_deref());
+        assert_eq!(found, (&kind, Some(table), column), "{error}");
     }
 }
 

@@ -74,8 +74,10 @@ impl Server {
             .arg(format!("--remote=punix:{}", self.socket().display()))
             .arg(format!("--unixctl={}", self.folder.path().join("db.ctl").display()))
             .arg("--no-chdir")
+            // It ends with `cat`, and that with this process: nothing is left behind when a test is killed.
+            .arg("--run=cat")
             .arg(self.folder.path().join("conf.db"))
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
