@@ -1,11 +1,13 @@
 //! `fabric-lab status`, `list` and `flows`.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 use super::args::Format;
 use crate::lab::names::{LabName, Layout};
 use crate::lab::node::BRIDGE_FABRIC;
-use crate::lab::record::{self, Record, State};
+use crate::lab::record::{self, PodRecord, Record, State};
 use crate::lab::{Lab, LabError, Node, agent, cni, flows, process, switch, teardown};
 
 /// Prints the flows of a bridge.
@@ -14,11 +16,10 @@ pub fn flows(name: &LabName, node: &str, bridge: &str, format: Format) -> Result
     let node = lab.node(node)?;
     let lines = flows::dump(node, bridge)?.into_iter().map(|flow| flow.to_string());
     let lines = lines.map(|text| if bridge == BRIDGE_FABRIC { flows::named(&text) } else { text });
-    match format {
-        Format::Text => lines.for_each(|line| println!("{line}")),
-        Format::Json => println!("{:#}", Value::from_iter(lines)),
-    }
-    Ok(())
+    print(&match format {
+        Format::Text => lines.map(|line| line + "\n").collect(),
+        Format::Json => format!("{:#}\n", Value::from_iter(lines)),
+    })
 }
 
 /// Prints the lab's nodes and pods.
@@ -27,10 +28,10 @@ pub fn status(name: &LabName, format: Format) -> Result<(), LabError> {
     let record: Record = record::load(&lab.layout().record())?;
     let nodes: Vec<(&Node, &str)> = lab.nodes().iter().map(|node| (node, node_state(&lab, node))).collect();
     let supervised = process::find(&lab.layout().supervisor_pid(), &lab.layout().directory).is_some();
-    match format {
-        Format::Json => println!("{:#}", as_json(&lab, &record, &nodes, supervised)),
+    print(&match format {
+        Format::Json => format!("{:#}\n", as_json(&lab, &record, &nodes, supervised)),
         Format::Text => as_text(&lab, &record, &nodes, supervised),
-    }
+    })?;
     let well = supervised
         && nodes.iter().all(|(_, state)| *state == "ready" || *state == "no agent")
         && lab.pods().all(|pod| pod.state != State::Failed);
@@ -65,29 +66,32 @@ fn as_json(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool
     })
 }
 
-fn as_text(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool) {
+fn as_text(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool) -> String {
     let world = record.source.clone().unwrap_or_else(|| lab.layout().world());
-    println!("lab {}, manifests in {}", record.name, world.display());
+    let mut text = format!("lab {}, manifests in {}\n", record.name, world.display());
     if !supervised {
-        println!("the supervisor has ended: edits of the manifests have no effect on pods");
+        text += "the supervisor has ended: edits of the manifests have no effect on pods\n";
     }
-    println!("\n{:<8} {:<12} {:<30} FOLDER", "NODE", "STATE", "ADDRESSES");
+    text += &format!("\n{:<8} {:<12} {:<30} FOLDER\n", "NODE", "STATE", "ADDRESSES");
     for (node, state) in nodes {
         let addresses = node.addresses().map(|ip| ip.to_string()).join(",");
-        println!("{:<8} {state:<12} {addresses:<30} {}", node.name, node.directory.display());
+        text += &format!("{:<8} {state:<12} {addresses:<30} {}\n", node.name, node.directory.display());
     }
-    println!("\n{:<28} {:<6} {:<9} {:<40} NAMESPACE", "POD", "NODE", "STATE", "ADDRESSES");
-    for pod in lab.pods() {
-        let state = match pod.state {
-            State::Attached => "attached",
-            State::Host => "host",
-            State::Failed => "failed",
-        };
-        println!("{:<28} {:<6} {state:<9} {:<40} {}", pod.pod, pod.node, pod.addresses.join(","), pod.netns);
-        if let Some(error) = &pod.error {
-            println!("    {error}");
-        }
-    }
+    text += &format!("\n{:<28} {:<6} {:<9} {:<40} NAMESPACE\n", "POD", "NODE", "STATE", "ADDRESSES");
+    lab.pods().for_each(|pod| text += &pod_line(pod));
+    text
+}
+
+fn pod_line(pod: &PodRecord) -> String {
+    let state = match pod.state {
+        State::Attached => "attached",
+        State::Host => "host",
+        State::Failed => "failed",
+    };
+    let addresses = pod.addresses.join(",");
+    let error = pod.error.iter().map(|error| format!("    {error}\n"));
+    format!("{:<28} {:<6} {state:<9} {addresses:<40} {}\n", pod.pod, pod.node, pod.netns)
+        + &error.collect::<String>()
 }
 
 /// Lists the labs of this machine.
@@ -97,17 +101,26 @@ pub fn list(format: Format) -> Result<(), LabError> {
         let record: Option<Record> = record::load(&layout.record()).ok();
         Some((layout, record))
     });
-    match format {
+    print(&match format {
         Format::Json => {
             let labs = labs.map(|(layout, record)| {
                 json!({ "name": layout.name.as_str(), "directory": layout.directory, "record": record })
             });
-            println!("{:#}", Value::from_iter(labs));
+            format!("{:#}\n", Value::from_iter(labs))
         }
-        Format::Text => labs.for_each(|(layout, record)| {
-            let what = record.map_or("incomplete".to_owned(), |record| format!("{} nodes", record.nodes));
-            println!("{:<20} {what:<12} {}", layout.name.as_str(), layout.directory.display());
-        }),
+        Format::Text => labs.map(|(layout, record)| lab_line(&layout, record)).collect(),
+    })
+}
+
+fn lab_line(layout: &Layout, record: Option<Record>) -> String {
+    let what = record.map_or("incomplete".to_owned(), |record| format!("{} nodes", record.nodes));
+    format!("{:<20} {what:<12} {}\n", layout.name.as_str(), layout.directory.display())
+}
+
+/// Prints to a reader that may have seen enough.
+fn print(text: &str) -> Result<(), LabError> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(LabError::io("print")(error)),
+        _ => Ok(()),
     }
-    Ok(())
 }

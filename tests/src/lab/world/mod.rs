@@ -29,7 +29,8 @@ pub struct Mirror {
     target: PathBuf,
     staging: PathBuf,
     nodes: usize,
-    seen: BTreeMap<String, Stamp>,
+    /// What the user's folder held at the last refresh.
+    seen: Option<BTreeMap<String, Stamp>>,
     derived: BTreeMap<String, String>,
 }
 
@@ -51,7 +52,7 @@ impl Mirror {
         if let Some(folder) = &source {
             fs::read_dir(folder).map_err(LabError::io(format!("read {}", folder.display())))?;
         }
-        let (seen, derived) = (BTreeMap::new(), BTreeMap::new());
+        let (seen, derived) = (None, BTreeMap::new());
         Ok(Self { source, target: target.to_owned(), staging, nodes, seen, derived })
     }
 
@@ -61,27 +62,29 @@ impl Mirror {
     /// [`LabError::Io`] where a file cannot be read or written.
     pub fn refresh(&mut self) -> Result<bool, LabError> {
         let found = manifests(self.source.as_deref().unwrap_or(&self.target));
-        if found == self.seen {
+        if self.seen.as_ref() == Some(&found) {
             return Ok(false);
         }
         if self.source.is_some() {
             self.carry_over(&found)?;
         }
-        self.seen = found;
+        self.seen = Some(found);
         self.derive()?;
         Ok(true)
     }
 
     fn carry_over(&self, found: &BTreeMap<String, Stamp>) -> Result<(), LabError> {
+        let none = BTreeMap::new();
+        let seen = self.seen.as_ref().unwrap_or(&none);
         for (name, stamp) in found {
-            if self.seen.get(name) != Some(stamp) {
+            if seen.get(name) != Some(stamp) {
                 // A file that went between the listing and here is seen at the next refresh.
                 if let Ok(bytes) = fs::read(&stamp.0) {
                     self.place(name, &bytes)?;
                 }
             }
         }
-        for name in self.seen.keys().filter(|name| !found.contains_key(*name)) {
+        for name in seen.keys().filter(|name| !found.contains_key(*name)) {
             self.remove(name)?;
         }
         Ok(())

@@ -98,3 +98,14 @@ fn the_mirror_follows_edits_and_removals() {
     assert!(to.join("fabric-lab-nodes.yaml").exists());
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn an_empty_folder_gets_nodes_and_a_network() {
+    let folder = scratch("empty");
+    let mut mirror = Mirror::new(None, &folder, 2).unwrap();
+    assert!(mirror.refresh().unwrap());
+    assert!(folder.join("fabric-lab-nodes.yaml").exists() && folder.join("fabric-lab-network.yaml").exists());
+    fs::write(folder.join("node.yaml"), "store: {directory: /x}\n").unwrap();
+    assert!(!mirror.refresh().unwrap(), "an agent's configuration is no manifest");
+    fs::remove_dir_all(&folder).unwrap();
+}
