@@ -105,7 +105,7 @@ fn any_packet_in() -> impl Strategy<Value = PacketIn> {
 fn any_actions() -> impl Strategy<Value = Vec<Action>> {
     let action = prop_oneof![
         any::<u32>().prop_map(Action::output),
-        any::<u8>().prop_map(Action::resubmit),
+        (0..255_u8).prop_map(Action::resubmit),
         any::<u32>().prop_map(|value| Action::set(Field::REG1, value)),
     ];
     vec(action, 0..5)

@@ -97,7 +97,7 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// Seconds with as many decimals as needed, between none and nine, as OVS prints durations.
+/// Seconds with three decimals, or as many as are needed beyond, or none, as OVS prints durations.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {
@@ -106,8 +106,7 @@ impl fmt::Display for Seconds {
         match nanos {
             0 => write!(f, "{seconds}s"),
             n if n % 1_000_000 == 0 => write!(f, "{seconds}.{:03}s", n / 1_000_000),
-            n if n % 1_000 == 0 => write!(f, "{seconds}.{:06}s", n / 1_000),
-            n => write!(f, "{seconds}.{n:09}s"),
+            n => write!(f, "{seconds}.{}s", format!("{n:09}").trim_end_matches('0')),
         }
     }
 }
@@ -150,10 +149,11 @@ impl fmt::Display for FlowMod {
         if flow.priority != DEFAULT_PRIORITY || !flow.matches.is_empty() {
             f.write_str(" ")?;
         }
-        match self.cookie_mask {
-            0 if flow.cookie != 0 && flow.cookie != u64::MAX => write!(f, "cookie:{:#x} ", flow.cookie)?,
-            0 => {}
-            mask => write!(f, "cookie:{:#x}/{mask:#x} ", flow.cookie)?,
+        match (self.command, self.cookie_mask) {
+            (FlowModCommand::Add, _) if matches!(flow.cookie, 0 | u64::MAX) => {}
+            (FlowModCommand::Add, _) => write!(f, "cookie:{:#x} ", flow.cookie)?,
+            (_, 0) => {}
+            (_, mask) => write!(f, "cookie:{:#x}/{mask:#x} ", flow.cookie)?,
         }
         let number = |f: &mut fmt::Formatter<'_>, name: &str, value: u16| match value {
             0 => Ok(()),

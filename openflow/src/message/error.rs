@@ -54,8 +54,7 @@ impl OfError {
     pub(crate) fn format(&self, out: &mut String) -> fmt::Result {
         out.push_str(&format!(" {self}\n"));
         if self.vendor == 0 && self.kind == HELLO_FAILED {
-            out.extend(self.data.iter().flat_map(|b| b.escape_ascii()).map(char::from));
-            return Ok(());
+            return text::printable(out, &self.data);
         }
         format_bytes(&self.data, out)
     }

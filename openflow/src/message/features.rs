@@ -64,7 +64,8 @@ impl Features {
             write!(out, ", auxiliary_id:{}", self.auxiliary_id)?;
         }
         out.push_str("\ncapabilities: ");
-        text::bit_names(out, self.capabilities, CAPABILITIES, ' ')?;
+        let known = CAPABILITIES.iter().fold(0, |all, (bit, _)| all | bit);
+        text::bit_names(out, self.capabilities & known, CAPABILITIES, ' ')?;
         out.push('\n');
         Ok(())
     }

@@ -14,9 +14,9 @@ mod error;
 mod error_names;
 mod features;
 mod flow_codec;
-mod flow_mod;
 mod flow_removed;
 mod group;
+mod group_stats;
 mod header;
 mod hello;
 mod meter;
@@ -43,9 +43,10 @@ pub use error::OfError;
 pub use features::Features;
 pub use flow_removed::{FlowRemoved, RemovedReason};
 pub use group::{
-    BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, Bucket, GROUP_ALL, GROUP_ANY, GroupCommand, GroupDesc,
-    GroupFeatures, GroupMod, GroupStats, GroupType, SelectionMethod,
+    BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, Bucket, GROUP_ALL, GROUP_ANY, GroupCommand, GroupDesc, GroupMod,
+    GroupType, SelectionMethod,
 };
+pub use group_stats::{GroupFeatures, GroupStats};
 pub use header::{
     HEADER_LEN, Header, MAX_LEN, NICIRA_VENDOR, ONF_VENDOR, VERSION_13, VERSION_15, frame_length,
 };

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use super::flow_codec::{decode_flow_stats, encode_flow_stats};
-use super::group::{GROUP_ALL, GroupDesc, GroupFeatures, GroupStats};
+use super::group::{GROUP_ALL, GroupDesc};
+use super::group_stats::{GroupFeatures, GroupStats};
 use super::header::VERSION_15;
 use super::meter::{self, MeterConfig, MeterFeatures, MeterStats};
 use super::oxs::Oxs;

@@ -19,6 +19,8 @@ const ETH_TYPE_IPV6: u16 = 0x86dd;
 const ETH_TYPE_NONE: u16 = 0x05ff;
 const ETH_TYPE_MIN: u16 = 0x0600;
 const VLAN_PRESENT: u16 = 1 << 12;
+/// Open vSwitch looks behind two tags.
+const MAX_TAGS: usize = 2;
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -35,6 +37,8 @@ const WHAT: &str = "packet";
 /// What is found while going up the layers of a frame.
 struct Extract {
     fields: Match,
+    /// The tag control information behind a first tag, 0 if there is no second tag.
+    inner_tag: Option<u16>,
     checksum: Option<(&'static str, u32)>,
 }
 
@@ -45,9 +49,17 @@ pub fn packet_fields(frame: &[u8]) -> Match {
 
 /// One line: the fields, then the checksum of the transport header.
 pub(crate) fn packet_summary(frame: &[u8], out: &mut String) -> fmt::Result {
-    let Extract { fields, checksum } = extract(frame);
+    let Extract { fields, inner_tag, checksum } = extract(frame);
     // A match on "no tag" says nothing of the priority bits; of a frame they are known to be zero.
-    out.push_str(&fields.to_string().replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000"));
+    let text = fields.to_string().replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000");
+    match (inner_tag, text.split_once(",dl_src=")) {
+        (None, _) | (_, None) => out.push_str(&text),
+        (Some(0), Some((before, after))) => write!(out, "{before},vlan_tci1=0x0000,dl_src={after}")?,
+        (Some(tag), Some((before, after))) => {
+            let (vid, pcp) = (tag & 0x0fff, tag >> 13);
+            write!(out, "{before},dl_vlan1={vid},dl_vlan_pcp1={pcp},dl_src={after}")?;
+        }
+    }
     if let Some((name, value)) = checksum {
         write!(out, " {name}_csum:{value:x}")?;
     }
@@ -56,14 +68,16 @@ pub(crate) fn packet_summary(frame: &[u8], out: &mut String) -> fmt::Result {
 }
 
 fn extract(frame: &[u8]) -> Extract {
-    let mut found = Extract { fields: Match::new(), checksum: None };
+    let mut found = Extract { fields: Match::new(), inner_tag: None, checksum: None };
     let mut r = Reader::new(frame);
-    let Ok((dst, src, tci, eth_type)) = ethernet(&mut r) else {
+    let Ok(Ethernet { dst, src, tags, eth_type }) = ethernet(&mut r) else {
         for field in [Field::ETH_DST, Field::ETH_SRC, Field::VLAN_TCI, Field::ETH_TYPE] {
             found.put(field, 0_u8);
         }
         return found;
     };
+    let tci = tags.first().copied().unwrap_or(0);
+    found.inner_tag = (tci != 0).then(|| tags.get(1).copied().unwrap_or(0));
     found
         .put(Field::ETH_DST, dst)
         .put(Field::ETH_SRC, src)
@@ -82,19 +96,21 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte))
 }
 
-/// Destination, source, first VLAN tag and Ethernet type.
-fn ethernet(r: &mut Reader<'_>) -> Read<(u128, u128, u16, u16)> {
+struct Ethernet {
+    dst: u128,
+    src: u128,
+    /// Tag control information, the outermost first, with the bit that says that there is one.
+    tags: Vec<u16>,
+    eth_type: u16,
+}
+
+fn ethernet(r: &mut Reader<'_>) -> Read<Ethernet> {
     let dst = number(r.bytes(6, WHAT)?);
     let src = number(r.bytes(6, WHAT)?);
-    let mut tci = 0;
-    let mut tags = 0;
+    let mut tags = Vec::new();
     let mut eth_type = r.u16(WHAT)?;
-    while matches!(eth_type, ETH_TYPE_VLAN | ETH_TYPE_QINQ) && tags < 2 && r.remaining() >= 4 {
-        let tag = r.u16(WHAT)? | VLAN_PRESENT;
-        if tags == 0 {
-            tci = tag;
-        }
-        tags += 1;
+    while matches!(eth_type, ETH_TYPE_VLAN | ETH_TYPE_QINQ) && tags.len() < MAX_TAGS && r.remaining() >= 4 {
+        tags.push(r.u16(WHAT)? | VLAN_PRESENT);
         eth_type = r.u16(WHAT)?;
     }
     if eth_type < ETH_TYPE_MIN {
@@ -106,7 +122,7 @@ fn ethernet(r: &mut Reader<'_>) -> Read<(u128, u128, u16, u16)> {
             _ => ETH_TYPE_NONE,
         };
     }
-    Ok((dst, src, tci, eth_type))
+    Ok(Ethernet { dst, src, tags, eth_type })
 }
 
 /// What the IP header says about the packet, for both versions.
@@ -119,6 +135,14 @@ struct Ip {
     ttl: u8,
     protocol: u8,
     fragment: u8,
+}
+
+/// Ports (for ICMP type and code) and TCP flags.
+#[derive(Default)]
+struct Transport {
+    src: u16,
+    dst: u16,
+    flags: u16,
 }
 
 impl Extract {
@@ -166,9 +190,6 @@ impl Extract {
 
     /// Ports, types and flags; later fragments have none.
     fn transport(&mut self, ip: &Ip, body: &[u8], v6: bool) {
-        if ip.fragment & FRAGMENT_LATER != 0 {
-            return;
-        }
         let ports = match ip.protocol {
             TCP => (Field::TCP_SRC, Field::TCP_DST),
             UDP => (Field::UDP_SRC, Field::UDP_DST),
@@ -177,15 +198,21 @@ impl Extract {
             ICMPV6 if v6 => (Field::ICMPV6_TYPE, Field::ICMPV6_CODE),
             _ => return,
         };
-        let (src, dst) = self.transport_header(ip.protocol, body).unwrap_or_default();
+        let Transport { src, dst, flags } = self.transport_header(ip.protocol, body).unwrap_or_default();
+        if ip.fragment & FRAGMENT_LATER != 0 {
+            return;
+        }
         self.put(ports.0, src).put(ports.1, dst);
+        if ip.protocol == TCP {
+            self.put(Field::TCP_FLAGS, flags);
+        }
         if ip.protocol == ICMPV6 && matches!((src, dst), (135 | 136, 0)) {
             let nd = body.get(4..).map(neighbour).unwrap_or_default();
             self.put(Field::ND_TARGET, nd.0).put(Field::ND_SLL, nd.1).put(Field::ND_TLL, nd.2);
         }
     }
 
-    fn transport_header(&mut self, protocol: u8, body: &[u8]) -> Read<(u16, u16)> {
+    fn transport_header(&mut self, protocol: u8, body: &[u8]) -> Read<Transport> {
         let mut r = Reader::new(body);
         let checksum_name = match protocol {
             ICMP | ICMPV6 => {
@@ -194,13 +221,13 @@ impl Extract {
                 r.skip(4, WHAT)?;
                 let name = if protocol == ICMP { "icmp" } else { "icmp6" };
                 self.checksum = Some((name, checksum.into()));
-                return Ok((kind.into(), code.into()));
+                return Ok(Transport { src: kind.into(), dst: code.into(), flags: 0 });
             }
             TCP => "tcp",
             UDP => "udp",
             _ => "sctp",
         };
-        let (src, dst) = (r.u16(WHAT)?, r.u16(WHAT)?);
+        let mut found = Transport { src: r.u16(WHAT)?, dst: r.u16(WHAT)?, flags: 0 };
         let checksum = match protocol {
             TCP => {
                 r.skip(8, WHAT)?;
@@ -208,7 +235,7 @@ impl Extract {
                 r.skip(2, WHAT)?;
                 let checksum = u32::from(r.u16(WHAT)?);
                 r.skip(2, WHAT)?;
-                self.put(Field::TCP_FLAGS, control & 0x0fff);
+                found.flags = control & 0x0fff;
                 checksum
             }
             UDP => {
@@ -221,7 +248,7 @@ impl Extract {
             }
         };
         self.checksum = Some((checksum_name, checksum));
-        Ok((src, dst))
+        Ok(found)
     }
 }
 
@@ -309,7 +336,9 @@ fn extension(ip: &mut Ip, body: &mut Reader<'_>) -> Read<Option<usize>> {
         AUTHENTICATION => ((length + 2) * 4).saturating_sub(8),
         _ => length * 8,
     };
-    ip.protocol = next;
+    if ip.fragment & FRAGMENT_LATER == 0 {
+        ip.protocol = next;
+    }
     Ok(Some(rest))
 }
 

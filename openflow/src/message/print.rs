@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::header::{VERSION_13, VERSION_15};
-use super::{Body, Message, PacketInFormat, flow_mod, multipart, prerequisite, text};
+use super::{Body, Message, PacketInFormat, multipart, prerequisite, text};
 
 /// How much is printed of packets: all of their bytes, or their fields only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Message {
             Body::PacketIn(pin) => pin.format(self.version, verbosity, out),
             Body::Resume(resume) => resume.format(self.version, verbosity, out),
             Body::PacketOut(packet) => packet.format(verbosity, out),
-            Body::FlowMod(flow_mod) => flow_mod::format(flow_mod, out),
+            Body::FlowMod(flow_mod) => write!(out, " {flow_mod}"),
             Body::FlowRemoved(removed) => removed.format(out),
             Body::GroupMod(group) => group.format(self.version, out),
             Body::MeterMod(meter) => meter.format(out),

@@ -37,6 +37,17 @@ pub(crate) fn dotted_hex(out: &mut String, bytes: &[u8]) -> fmt::Result {
     Ok(())
 }
 
+/// Bytes as text, in octal where they are not printable ASCII.
+pub(crate) fn printable(out: &mut String, bytes: &[u8]) -> fmt::Result {
+    for byte in bytes {
+        match byte {
+            0x20..=0x7e if !matches!(byte, b'\\' | b'"') => out.push(char::from(*byte)),
+            _ => write!(out, "\\{byte:03o}")?,
+        }
+    }
+    Ok(())
+}
+
 /// Removes one trailing `c`.
 pub(crate) fn chomp(out: &mut String, c: char) {
     if out.ends_with(c) {
