@@ -1,8 +1,8 @@
 //! What a flow does: actions and instructions in one list, as `ovs-ofctl` writes them.
 //!
 //! Instructions (`goto_table`, `write_metadata`, `meter`, ...) are actions here too; the codec
-//! wraps the others into `apply_actions`. [`registry`] is the one table of kinds: number, name,
-//! and how a kind is read and written. What it does not know is kept as [`Action::Raw`].
+//! wraps the others into `apply_actions`. One table says of each kind its names and numbers, and
+//! how it is read. What it does not know is kept as [`Action::Raw`].
 
 mod canonical;
 mod codec;
@@ -219,10 +219,10 @@ impl Action {
         Action::SetField { field, value: value.into(), mask: Some(mask.into()) }
     }
 
-    /// Looks the packet up in `table`.
+    /// Looks the packet up in `table`; 255 is the table at hand.
     #[must_use]
     pub fn resubmit(table: u8) -> Self {
-        Action::Resubmit { in_port: None, table: Some(table), ct: false }
+        Action::Resubmit { in_port: None, table: Some(table).filter(|table| *table != 0xff), ct: false }
     }
 }
 

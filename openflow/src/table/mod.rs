@@ -1,22 +1,25 @@
 //! A table of flows, desired or installed, and the difference between two.
 
 mod connections;
+mod keyed;
 mod packet;
 mod simulator;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::action::same_actions;
 use crate::flow::{Flow, FlowFlags, FlowKey, FlowMod};
+
+use keyed::{ByKey, Keyed};
 
 pub use connections::{Connection, Connections, Tuple};
 pub use packet::Packet;
 pub use simulator::{Continuation, Punt, Simulator, Step, Trace, Tracker};
 
 /// Flows by key, in a fixed order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowTable {
-    flows: BTreeMap<FlowKey, Flow>,
+    flows: BTreeSet<ByKey>,
 }
 
 impl FlowTable {
@@ -28,18 +31,18 @@ impl FlowTable {
 
     /// Adds `flow` and returns the one it replaces.
     pub fn insert(&mut self, flow: Flow) -> Option<Flow> {
-        self.flows.insert(flow.key(), flow)
+        self.flows.replace(ByKey(flow)).map(|old| old.0)
     }
 
     /// Removes the flow of `key`.
     pub fn remove(&mut self, key: &FlowKey) -> Option<Flow> {
-        self.flows.remove(key)
+        self.flows.take(key as &dyn Keyed).map(|flow| flow.0)
     }
 
     /// The flow of `key`.
     #[must_use]
     pub fn get(&self, key: &FlowKey) -> Option<&Flow> {
-        self.flows.get(key)
+        self.flows.get(key as &dyn Keyed).map(|flow| &flow.0)
     }
 
     /// How many flows there are.
@@ -56,7 +59,7 @@ impl FlowTable {
 
     /// All flows by table, priority and match.
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {
-        self.flows.values()
+        self.flows.iter().map(|flow| &flow.0)
     }
 
     /// What turns `installed` into `desired`: additions and replacements first, then removals,
@@ -69,17 +72,18 @@ impl FlowTable {
     pub fn diff(installed: &FlowTable, desired: &FlowTable) -> Vec<FlowMod> {
         let mut adds = Vec::new();
         let mut deletes = Vec::new();
+        let delete = |stray: &ByKey| FlowMod::delete_strict(stray.0.key());
         let mut old = installed.flows.iter().peekable();
-        for (key, flow) in &desired.flows {
-            while let Some((stray, _)) = old.next_if(|(k, _)| *k < key) {
-                deletes.push(FlowMod::delete_strict(stray.clone()));
+        for flow in &desired.flows {
+            while let Some(stray) = old.next_if(|old| *old < flow) {
+                deletes.push(delete(stray));
             }
-            match old.next_if(|(k, _)| *k == key) {
-                Some((_, installed)) if is_same(installed, flow) => {}
-                _ => adds.push(FlowMod::add(flow.clone())),
+            match old.next_if(|old| *old == flow) {
+                Some(installed) if is_same(&installed.0, &flow.0) => {}
+                _ => adds.push(FlowMod::add(flow.0.clone())),
             }
         }
-        deletes.extend(old.map(|(stray, _)| FlowMod::delete_strict(stray.clone())));
+        deletes.extend(old.map(delete));
         adds.append(&mut deletes);
         adds
     }
@@ -95,9 +99,28 @@ fn is_same(a: &Flow, b: &Flow) -> bool {
         && same_actions(&a.actions, &b.actions)
 }
 
+impl PartialEq for FlowTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for FlowTable {}
+
+impl Extend<Flow> for FlowTable {
+    fn extend<I: IntoIterator<Item = Flow>>(&mut self, flows: I) {
+        for flow in flows {
+            self.insert(flow);
+        }
+    }
+}
+
 impl FromIterator<Flow> for FlowTable {
+    /// The last flow of a key counts.
     fn from_iter<I: IntoIterator<Item = Flow>>(flows: I) -> Self {
-        FlowTable { flows: flows.into_iter().map(|f| (f.key(), f)).collect() }
+        let mut table = FlowTable::new();
+        table.extend(flows);
+        table
     }
 }
 
