@@ -217,3 +217,6 @@ pub fn parse_mac(text: &str) -> Option<Mac> {
     }
     parts.next().is_none().then_some(mac)
 }
+
+#[cfg(test)]
+mod tests;

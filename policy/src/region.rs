@@ -174,3 +174,6 @@ impl fmt::Display for Region {
         write!(f, "ports {}", self.ports)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,3 +92,6 @@ impl fmt::Display for Requirement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,12 +29,11 @@ pub(super) fn read(root: &At<'_>, own: Name) -> ClusterNetworkPolicy {
     let subject = root.need("spec", |spec| spec.need("subject", subject));
     let ingress = rules(root, "ingress", Side::From);
     let egress = rules(root, "egress", Side::To);
-    let subject = readable(known.and(subject));
     ClusterNetworkPolicy {
         name: own,
-        tier: readable(tier),
+        tier: readable(known.and(tier)),
         priority: readable(priority),
-        subject,
+        subject: readable(subject),
         ingress,
         egress,
         enforcement,

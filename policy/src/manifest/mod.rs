@@ -47,7 +47,7 @@ pub fn documents(document: Value) -> Vec<Value> {
         Value::Null => Vec::new(),
         Value::Object(mut fields) if is_list => match fields.remove("items") {
             Some(Value::Array(items)) => items,
-            _ => Vec::new(),
+            _ => vec![Value::Object(fields)],
         },
         other => vec![other],
     }

@@ -93,7 +93,7 @@ fn underlay(spec: &At<'_>) -> Read<Mode> {
     let apart = absent(spec, &["encap", "vni"], "an underlay");
     let vlan = spec.optional("vlan", |at| at.number(1, 4094));
     let physical_network = spec.need("physicalNetwork", |at| {
-        let what = format!("a name of at most {PHYSICAL_NAME_MAX} characters, since its bridge is br-NAME,");
+        let what = format!("a name of at most {PHYSICAL_NAME_MAX} characters, since its bridge is br-NAME");
         let name = object_name(at)?;
         at.parsed(&what, |text| (text.len() <= PHYSICAL_NAME_MAX).then_some(name))
     });

@@ -41,7 +41,7 @@ pub(super) fn namespace(root: &At<'_>, own: Name) -> Read<Namespace> {
 }
 
 fn tenant(at: &At<'_>) -> Read<Tenant> {
-    at.parsed("the name of a tenant, or \"*\" for a namespace that all share", |text| match text.trim() {
+    at.parsed("the name of a tenant, or * for a namespace that all share", |text| match text.trim() {
         "" => None,
         "*" => Some(Tenant::Shared),
         name => Some(Tenant::Named(Name::from(name))),

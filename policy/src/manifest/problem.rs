@@ -80,6 +80,6 @@ pub struct Admission {
     pub object: Option<Object>,
     /// Which object the manifest is about, also where it is refused.
     pub reference: Option<ObjectRef>,
-    /// What is wrong, in the order of the manifest; there may be problems although the object is admitted.
+    /// What is wrong, in the order of reading; there may be problems although the object is admitted.
     pub problems: Vec<Problem>,
 }

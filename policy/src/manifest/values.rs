@@ -58,7 +58,7 @@ pub(super) fn range(at: &At<'_>) -> Read<IpRange> {
 
 /// Addresses separated by commas, at most one per family; IPv4 first.
 pub(super) fn ip_pair(at: &At<'_>) -> Read<Vec<IpAddr>> {
-    at.parsed("an IP address, or one of each family separated by a comma", |text| {
+    at.parsed("an IP address or two, one of each family, separated by a comma", |text| {
         let ips: Option<Vec<IpAddr>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
         ips.and_then(one_per_family)
     })
@@ -73,7 +73,7 @@ pub(super) fn one_per_family(mut ips: Vec<IpAddr>) -> Option<Vec<IpAddr>> {
 
 /// Ranges separated by commas.
 pub(super) fn ranges(at: &At<'_>) -> Read<Vec<IpRange>> {
-    at.parsed("FIRST-LAST, CIDRs or IP addresses, separated by commas", |text| {
+    at.parsed("ranges FIRST-LAST, CIDRs or IP addresses, separated by commas", |text| {
         text.split(',').map(|part| part.parse().ok()).collect()
     })
 }
@@ -215,3 +215,6 @@ fn requirement(at: &At<'_>) -> Read<Requirement> {
     };
     Ok(Requirement { key, operator })
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,15 +81,23 @@ impl<'a> At<'a> {
     }
 
     fn wanted(&self, what: &str) -> Reported {
-        let is = match self.value {
-            Value::Null => "nothing is there".to_owned(),
-            Value::Bool(is) => format!("it is {is}"),
-            Value::Number(is) => format!("it is the number {is}"),
-            Value::String(is) => format!("it is the string {is:?}"),
-            Value::Array(_) => "it is a list".to_owned(),
-            Value::Object(_) => "it is an object".to_owned(),
+        let found = match self.value {
+            Value::Null => "nothing".to_owned(),
+            Value::Bool(found) => found.to_string(),
+            Value::Number(found) => format!("the number {found}"),
+            Value::String(found) => format!("{found:?}"),
+            Value::Array(_) => "a list".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
         };
-        self.fail(format!("{what} is wanted, {is}"))
+        self.fail(format!("found {found}, wanted {what}"))
+    }
+
+    /// A string is wanted: of something that YAML takes for a number or a truth value, the quotes may be all that lacks.
+    fn wanted_text(&self, what: &str) -> Reported {
+        match self.value {
+            Value::Bool(_) | Value::Number(_) => self.wanted(&format!("{what}; a text goes in quotes")),
+            _ => self.wanted(what),
+        }
     }
 
     fn member<'s>(&'s self, step: Step<'s>) -> Read<At<'s>> {
@@ -137,7 +145,7 @@ impl<'a> At<'a> {
         for key in strangers {
             let at = self.step(Step::Field(key), &ABSENT);
             outcome =
-                Err(at.fail(format!("is not a field that Fabric knows here; it knows {}", known.join(", "))));
+                Err(at.fail(format!("is not a field that Fabric knows here: it knows {}", known.join(", "))));
         }
         outcome
     }
@@ -168,7 +176,7 @@ impl<'a> At<'a> {
 
     /// A string.
     pub(super) fn text(&self) -> Read<&'a str> {
-        self.value.as_str().ok_or_else(|| self.wanted("a string"))
+        self.value.as_str().ok_or_else(|| self.wanted_text("a string"))
     }
 
     /// A string of one of the spellings.
@@ -177,7 +185,7 @@ impl<'a> At<'a> {
         let found = spellings.iter().find(|(spelling, _)| Some(*spelling) == text);
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
             let spellings: Vec<&str> = spellings.iter().map(|(spelling, _)| *spelling).collect();
-            self.wanted(&format!("one of {}", spellings.join(", ")))
+            self.wanted_text(&format!("one of {}", spellings.join(", ")))
         })
     }
 
@@ -195,7 +203,7 @@ impl<'a> At<'a> {
 
     /// A string that `parse` understands; `what` says what it should be.
     pub(super) fn parsed<T>(&self, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Read<T> {
-        self.value.as_str().and_then(parse).ok_or_else(|| self.wanted(what))
+        self.value.as_str().and_then(parse).ok_or_else(|| self.wanted_text(what))
     }
 
     pub(super) fn is_list(&self) -> bool {

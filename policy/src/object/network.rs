@@ -137,3 +137,6 @@ impl Network {
 fn has_no_edges(cidr: &IpNet) -> bool {
     cidr.prefix_len() + 1 >= cidr.max_prefix_len()
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,6 +85,11 @@ impl Addresses {
         self.claims.values()
     }
 
+    /// How many claims there are.
+    pub(super) fn claim_count(&self) -> usize {
+        self.claims.len()
+    }
+
     /// The addresses whose claims name a pod.
     pub(super) fn claimed_by<'a>(&'a self, pod: &'a PodRef) -> impl Iterator<Item = IpAddr> + 'a {
         let lowest = (pod.clone(), IpAddr::from([0, 0, 0, 0]));

@@ -252,6 +252,25 @@ impl World {
         self.networks.get(name).ok_or_else(missing)
     }
 
+    /// How many objects of a kind there are; of Networks, those that are in force.
+    pub fn count(&self, kind: Kind) -> usize {
+        fn inner<T>(by_namespace: &BTreeMap<Name, BTreeMap<Name, T>>) -> usize {
+            by_namespace.values().map(BTreeMap::len).sum()
+        }
+        match kind {
+            Kind::Namespace => self.namespaces.len(),
+            Kind::Pod => self.pods.len(),
+            Kind::Node => self.nodes.len(),
+            Kind::Network => self.networks.count(),
+            Kind::IpClaim => self.addresses.claim_count(),
+            Kind::NetworkPolicy => inner(&self.policies),
+            Kind::ClusterNetworkPolicy => self.cluster_policies.len(),
+            Kind::Service => inner(&self.services),
+            Kind::EndpointSlice => inner(&self.slices),
+            Kind::Trace => self.traces.len(),
+        }
+    }
+
     /// What does not fit together, although each object is good by itself: Networks that overlap, two defaults, one
     /// address in several live pods.
     pub fn problems(&self) -> Vec<Problem> {

@@ -59,6 +59,11 @@ impl Networks {
         self.in_force.iter().filter_map(|name| self.all.get(name))
     }
 
+    /// How many Networks are in force.
+    pub(super) fn count(&self) -> usize {
+        self.in_force.len()
+    }
+
     /// The default Network.
     pub(super) fn default(&self) -> Option<&Network> {
         self.default.as_ref().and_then(|name| self.all.get(name))
