@@ -1,6 +1,8 @@
 //! The lab itself, without agents: real switches and namespaces, made and taken down.
 //! Needs root and Open vSwitch, and fails where they are missing.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::lab::names::LabName;
 use crate::lab::record::{self, Record};
 use crate::lab::supervisor::{PERIOD, Supervisor};
-use crate::lab::world::{Mirror, pods_of};
+use crate::lab::world::{Mirror, nodes_asked_for};
 use crate::lab::{Lab, LabError, Spec, interrupt, require_folder};
 
 /// Nodes of a lab that no manifest asks nodes of.
@@ -84,12 +84,6 @@ fn spec(args: &UpArgs) -> Result<Spec, LabError> {
 fn absolute(folder: &Path) -> Result<PathBuf, LabError> {
     require_folder(folder)?;
     folder.canonicalize().map_err(LabError::io(format!("find {}", folder.display())))
-}
-
-/// The highest N of the nodes nN that pods name.
-fn nodes_asked_for(folder: &Path) -> usize {
-    let numbers = pods_of(folder).into_iter().filter_map(|pod| pod.node.strip_prefix('n')?.parse().ok());
-    numbers.max().unwrap_or(0)
 }
 
 fn folder(lab: &Lab, spec: &Spec) -> PathBuf {

@@ -136,6 +136,12 @@ pub fn pods_of(folder: &Path) -> Vec<Pod> {
     texts.flat_map(|text| pods(&documents(&text))).collect()
 }
 
+/// The highest N of the nodes nN that pods name.
+pub fn nodes_asked_for(folder: &Path) -> usize {
+    let numbers = pods_of(folder).into_iter().filter_map(|pod| pod.node.strip_prefix('n')?.parse().ok());
+    numbers.max().unwrap_or(0)
+}
+
 fn own_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = entries
