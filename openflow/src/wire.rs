@@ -41,6 +41,18 @@ pub enum DecodeError {
     TooDeep(&'static str),
 }
 
+impl DecodeError {
+    /// The same error, told of the part of the message that `what` names: bytes that end early
+    /// are missing there.
+    #[must_use]
+    pub fn within(self, what: &'static str) -> Self {
+        match self {
+            DecodeError::MissingData(_) => DecodeError::MissingData(what),
+            other => other,
+        }
+    }
+}
+
 /// A checked cursor over received bytes.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {

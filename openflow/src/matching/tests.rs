@@ -97,6 +97,8 @@ fn bad_matches_are_named() {
     assert_eq!(decode(&[0, 1, 0, 3, 0, 0, 0, 0]), DecodeError::BadLength { what: "Match.length", length: 3 });
     assert_eq!(decode(&[0, 1, 0, 9, 0, 0, 0, 0]), DecodeError::MissingData("Match.fields"));
     assert_eq!(decode(&[0, 1, 0, 4]), DecodeError::MissingData("Match.padding"));
+    let within = DecodeError::MissingData("Match.fields").within("FlowMod.match");
+    assert_eq!(within.to_string(), "the bytes end inside FlowMod.match");
     // eth_type of one byte
     let short = [0, 1, 0, 9, 0x80, 0, 0x0a, 1, 8, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(decode(&short), DecodeError::BadLength { what: "field value", length: 1 });

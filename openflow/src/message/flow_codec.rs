@@ -29,7 +29,7 @@ pub(crate) fn decode_flow_mod(r: &mut Reader<'_>, version: u8) -> Result<FlowMod
     let out_group = r.u32("FlowMod.out_group")?;
     let flags = FlowFlags(r.u16("FlowMod.flags")?);
     let importance = r.u16("FlowMod.importance")?;
-    let matches = parts::take_match(r)?;
+    let matches = parts::take_match(r, "FlowMod.match")?;
     let actions = action::decode_instructions(&mut Reader::new(r.rest()), version)?;
     let flow = Flow { table, priority, cookie, idle_timeout, hard_timeout, flags, matches, actions };
     Ok(FlowMod { command, flow, cookie_mask, out_port, out_group, buffer_id, importance })
@@ -76,7 +76,7 @@ pub(crate) fn decode_flow_stats(r: &mut Reader<'_>, version: u8) -> Result<FlowS
         flow.flags = FlowFlags(r.u16("FlowStats.flags")?);
         stats.importance = r.u16("FlowStats.importance")?;
         flow.cookie = r.u64("FlowStats.cookie")?;
-        flow.matches = parts::take_match(&mut r)?;
+        flow.matches = parts::take_match(&mut r, "FlowStats.match")?;
         let counted = Oxs::decode(&mut r)?;
         let (seconds, nanoseconds) = parts::halves(counted.duration.unwrap_or(0));
         stats.duration = Duration::new(seconds.into(), nanoseconds);
@@ -98,7 +98,7 @@ pub(crate) fn decode_flow_stats(r: &mut Reader<'_>, version: u8) -> Result<FlowS
         flow.cookie = r.u64("FlowStats.cookie")?;
         stats.packets = r.u64("FlowStats.packet_count")?;
         stats.bytes = r.u64("FlowStats.byte_count")?;
-        flow.matches = parts::take_match(&mut r)?;
+        flow.matches = parts::take_match(&mut r, "FlowStats.match")?;
     }
     flow.actions = action::decode_instructions(&mut Reader::new(r.rest()), version)?;
     Ok(stats)

@@ -105,7 +105,7 @@ impl FlowRemoved {
         let idle_timeout = r.u16("FlowRemoved.idle_timeout")?;
         let hard_timeout = r.u16("FlowRemoved.hard_timeout")?;
         let cookie = r.u64("FlowRemoved.cookie")?;
-        let matches = parts::take_match(r)?;
+        let matches = parts::take_match(r, "FlowRemoved.match")?;
         let stats = Oxs::decode(r)?;
         let duration = stats.duration.unwrap_or(u64::MAX);
         let (duration_sec, duration_nsec) = parts::halves(duration);
@@ -135,7 +135,7 @@ impl FlowRemoved {
         let hard_timeout = r.u16("FlowRemoved.hard_timeout")?;
         let packets = r.u64("FlowRemoved.packet_count")?;
         let bytes = r.u64("FlowRemoved.byte_count")?;
-        let matches = parts::take_match(r)?;
+        let matches = parts::take_match(r, "FlowRemoved.match")?;
         Ok(FlowRemoved {
             table,
             reason,

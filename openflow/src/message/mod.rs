@@ -2,7 +2,7 @@
 //!
 //! [`Message::decode`] reads one whole message of OpenFlow 1.3 or 1.5 and never panics: what contradicts itself is a
 //! [`DecodeError`] that names the part. Kinds of messages that are not modelled, and parts of modelled ones that are
-//! unknown, are kept as bytes and written back unchanged. One file per kind; [`property`] and [`parts`] hold what
+//! unknown, are kept as bytes and written back unchanged. One file per kind; `property` and `parts` hold what
 //! they share.
 
 mod async_config;

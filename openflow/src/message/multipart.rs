@@ -162,7 +162,7 @@ impl FlowRequest {
         r.skip(4, WHAT)?;
         let cookie = r.u64(WHAT)?;
         let cookie_mask = r.u64(WHAT)?;
-        let matches = parts::take_match(r)?;
+        let matches = parts::take_match(r, "FlowRequest.match")?;
         Ok(FlowRequest { table, out_port, out_group, cookie, cookie_mask, matches })
     }
 

@@ -143,7 +143,7 @@ impl PacketIn {
         let reason = r.u8("PacketIn.reason")?;
         let table = r.u8("PacketIn.table_id")?;
         let cookie = r.u64("PacketIn.cookie")?;
-        let metadata = parts::take_match(r)?;
+        let metadata = parts::take_match(r, "PacketIn.match")?;
         r.skip(2, "PacketIn.pad")?;
         let packet = r.rest().to_vec();
         Ok(PacketIn {

@@ -39,7 +39,7 @@ impl PacketOut {
         let (metadata, actions) = if version >= VERSION_15 {
             let length = usize::from(r.u16("PacketOut.actions_len")?);
             r.skip(2, "PacketOut.pad")?;
-            (parts::take_match(r)?, r.bytes(length, "PacketOut.actions")?)
+            (parts::take_match(r, "PacketOut.match")?, r.bytes(length, "PacketOut.actions")?)
         } else {
             let in_port = r.u32("PacketOut.in_port")?;
             let length = usize::from(r.u16("PacketOut.actions_len")?);

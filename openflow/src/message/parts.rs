@@ -8,8 +8,9 @@ use crate::flow::DEFAULT_PRIORITY;
 use crate::matching::Match;
 use crate::wire::{DecodeError, Reader, Writer};
 
-pub(crate) fn take_match(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
-    Match::decode(r)
+/// The match that the message calls `what`.
+pub(crate) fn take_match(r: &mut Reader<'_>, what: &'static str) -> Result<Match, DecodeError> {
+    Match::decode(r).map_err(|error| error.within(what))
 }
 
 pub(crate) fn put_match(w: &mut Writer, matches: &Match, version: u8) {
