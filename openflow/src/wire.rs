@@ -280,3 +280,46 @@ impl Writer {
         &self.buf
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{DecodeError, Reader, Writer};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut w = Writer::new();
+        w.u8(1);
+        w.u16(0x0203);
+        w.u32(0x0405_0607);
+        w.u64(8);
+        w.uint(0x0a0b_0c0d, 3);
+        w.pad_to(8);
+        assert_eq!(w.len(), 24);
+        let mut r = Reader::new(w.as_slice());
+        assert_eq!(r.u8("a"), Ok(1));
+        assert_eq!(r.u16("b"), Ok(0x0203));
+        assert_eq!(r.u32("c"), Ok(0x0405_0607));
+        assert_eq!(r.u64("d"), Ok(8));
+        assert_eq!(r.bytes(3, "e"), Ok(&[0x0b, 0x0c, 0x0d][..]));
+        assert_eq!(r.finish("all"), Err(DecodeError::TrailingData { what: "all", left: 6 }));
+        assert_eq!(r.sub(7, "f").unwrap_err(), DecodeError::MissingData("f"));
+        assert_eq!((r.remaining(), r.rest().len(), r.is_empty()), (6, 6, true));
+        assert_eq!(r.u8("g"), Err(DecodeError::MissingData("g")));
+    }
+
+    #[test]
+    fn lengths_are_filled_in_and_never_wrap() {
+        let mut w = Writer::with_capacity(4);
+        w.u16(7);
+        w.u16(0);
+        w.zeros(5);
+        w.pad_from(2, 8);
+        w.patch_length(2, 0);
+        assert_eq!(w.as_slice(), [0, 7, 0, 10, 0, 0, 0, 0, 0, 0]);
+        w.zeros(70_000);
+        w.patch_length(2, 0);
+        w.patch_u16(1_000_000, 9);
+        w.truncate(4);
+        assert_eq!(w.into_vec(), [0, 7, 0xff, 0xff]);
+    }
+}
