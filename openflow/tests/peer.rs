@@ -232,36 +232,61 @@ async fn a_connection_lost_in_a_commit_has_an_unknown_outcome() {
     assert_eq!(commit.await.expect("a task"), Err(ClientError::UnknownOutcome));
 }
 
-#[tokio::test]
-async fn a_slow_consumer_loses_packet_ins_only_and_commands_go_on() {
-    let peer = Peer::listen();
-    let (sender, mut events) = mpsc::channel(4);
-    let client = Client::spawn(Config { probe: PATIENCE, ..peer.config() }, sender);
-    let mut line = peer.greet().await;
+const PUNTS: u64 = 20_000;
+
+/// As many packet-ins as [`PUNTS`], then one other message.
+fn flood() -> Vec<u8> {
     let packet = PacketIn { packet: vec![0; 60], full_len: 60, ..PacketIn::default() };
     let punt = Message { version: VERSION_15, xid: 0, body: Body::PacketIn(packet) }.encode();
-    line.send_bytes(&punt.repeat(5000)).await;
-    line.send(0, Body::Raw { kind: 31, data: vec![0; 8] }).await;
+    let end =
+        Message { version: VERSION_15, xid: 0, body: Body::Raw { kind: 31, data: vec![0; 8] } }.encode();
+    [punt.repeat(usize::try_from(PUNTS).expect("a small number")), end].concat()
+}
+
+async fn count_packet_ins(events: &mut mpsc::Receiver<ClientEvent>) -> u64 {
+    let mut packet_ins = 0;
+    loop {
+        match next(events).await {
+            ClientEvent::PacketIn(_) => packet_ins += 1,
+            ClientEvent::Other(_) => return packet_ins,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_consumer_slows_the_switch_and_loses_nothing() {
+    let peer = Peer::listen();
+    let (sender, mut events) = mpsc::channel(4);
+    let client = Client::spawn(Config { probe: Duration::from_secs(60), ..peer.config() }, sender);
+    let mut line = peer.greet().await;
+    let flood = tokio::spawn(async move {
+        line.send_bytes(&flood()).await;
+        line
+    });
+    sleep(Duration::from_millis(100)).await;
+    assert!(!flood.is_finished(), "the client must stop reading");
+    assert_eq!(count_packet_ins(&mut events).await, PUNTS);
+    assert_eq!(client.dropped_packet_ins(), 0);
+    flood.await.expect("a task");
+}
+
+#[tokio::test]
+async fn who_waits_for_an_answer_gets_it_at_the_price_of_packet_ins() {
+    let peer = Peer::listen();
+    let (sender, mut events) = mpsc::channel(4);
+    let client = Client::spawn(Config { probe: Duration::from_secs(60), ..peer.config() }, sender);
+    let mut line = peer.greet().await;
+    assert!(matches!(next(&mut events).await, ClientEvent::Connected(_)));
     let barrier = tokio::spawn({
         let client = client.clone();
         async move { client.barrier().await }
     });
-    loop {
-        let message = line.receive().await;
-        if message.body == Body::BarrierRequest {
-            line.send(message.xid, Body::BarrierReply).await;
-            break;
-        }
-    }
+    let request = line.receive().await;
+    assert_eq!(request.body, Body::BarrierRequest);
+    line.send_bytes(&flood()).await;
+    line.send(request.xid, Body::BarrierReply).await;
     assert_eq!(timeout(PATIENCE, barrier).await.expect("an answer").expect("a task"), Ok(()));
-    assert!(client.dropped_packet_ins() > 3000, "{}", client.dropped_packet_ins());
-    let mut packet_ins = 0;
-    loop {
-        match next(&mut events).await {
-            ClientEvent::PacketIn(_) => packet_ins += 1,
-            ClientEvent::Other(_) => break,
-            _ => {}
-        }
-    }
-    assert_eq!(packet_ins + client.dropped_packet_ins(), 5000);
+    assert!(client.dropped_packet_ins() > PUNTS / 2, "{}", client.dropped_packet_ins());
+    assert_eq!(count_packet_ins(&mut events).await + client.dropped_packet_ins(), PUNTS);
 }

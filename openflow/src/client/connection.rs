@@ -59,6 +59,8 @@ pub(super) struct Connection<'a> {
     input: Vec<u8>,
     output: Vec<u8>,
     written: usize,
+    /// Read even if the consumer is behind, once.
+    overdue: bool,
     was_ready: bool,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Connection<'a> {
             input: vec![0; READ_BUFFER],
             output: Vec::new(),
             written: 0,
+            overdue: false,
             was_ready: false,
         }
     }
@@ -102,7 +105,10 @@ impl<'a> Connection<'a> {
             match self.wake().await {
                 Wake::Socket => self.read(),
                 Wake::Delivered => {}
-                Wake::Tick => self.session.handle_timeout(Instant::now()),
+                Wake::Tick => {
+                    self.overdue = true;
+                    self.session.handle_timeout(Instant::now());
+                }
                 Wake::Command(None) => return Ended::HandlesGone,
                 Wake::Command(Some(command)) => self.handle_commands(command),
             }
@@ -111,19 +117,33 @@ impl<'a> Connection<'a> {
 
     async fn wake(&mut self) -> Wake {
         let backlog = self.output.len() - self.written;
-        let interest =
-            if backlog == 0 { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
         let open = self.session.is_ready() && backlog < OUTPUT_LIMIT;
+        let interest = match (self.may_read(), backlog > 0) {
+            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+            (true, false) => Some(Interest::READABLE),
+            (false, true) => Some(Interest::WRITABLE),
+            (false, false) => None,
+        };
         tokio::select! {
             // A failure shows itself again in the read that follows.
-            _ = self.stream.ready(interest) => Wake::Socket,
+            _ = self.stream.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => Wake::Socket,
             command = self.commands.recv(), if open => Wake::Command(command),
             _ = self.clock.tick() => Wake::Tick,
             () = self.delivery.flush() => Wake::Delivered,
         }
     }
 
+    /// A consumer that is behind slows the switch down, which then drops packet-ins itself; but whoever waits for an
+    /// answer gets it, and signs of life are looked for now and then.
+    fn may_read(&self) -> bool {
+        !self.delivery.is_behind() || !self.waiters.is_empty() || self.overdue
+    }
+
     fn read(&mut self) {
+        if !self.may_read() {
+            return;
+        }
+        self.overdue = false;
         match self.stream.try_read(&mut self.input) {
             Ok(0) => self.session.handle_end(),
             Ok(length) => {

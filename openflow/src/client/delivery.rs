@@ -9,8 +9,10 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::{ClientEvent, Shared};
 
-/// Events of any kind that may wait besides those in the channel; packet-ins beyond are dropped.
+/// Events that may wait besides those in the channel before no more is read than must be.
 const SOFT_LIMIT: usize = 1024;
+/// Events that may wait before packet-ins are dropped; above the former by what one read may bring.
+const DROP_LIMIT: usize = 4096;
 /// Events that may wait before the connection is given up.
 const HARD_LIMIT: usize = 65_536;
 
@@ -42,7 +44,7 @@ impl Delivery {
             event
         };
         let packet_in = matches!(event, ClientEvent::PacketIn(_));
-        if packet_in && self.waiting.len() >= SOFT_LIMIT {
+        if packet_in && self.waiting.len() >= DROP_LIMIT {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
@@ -51,6 +53,11 @@ impl Delivery {
         }
         self.waiting.push_back(event);
         Ok(())
+    }
+
+    /// Whether the consumer is so far behind that packet-ins are about to be dropped.
+    pub(super) fn is_behind(&self) -> bool {
+        self.waiting.len() >= SOFT_LIMIT
     }
 
     /// Forgets what waits; the consumer learns of the gap by the event that follows.

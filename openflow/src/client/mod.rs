@@ -2,9 +2,10 @@
 //!
 //! [`Client::spawn`] starts one task that owns the socket and a [`Session`]; the handle only sends it commands. The task
 //! reads, answers echo requests, hands events on and writes, all in one loop: what is written while one batch of
-//! commands is handled goes out in one call. Every channel is bounded. A consumer that is slow loses packet-ins first
-//! (their senders retransmit); if it falls so far behind that other events pile up, the connection is dropped, and the
-//! consumer finds [`ClientEvent::Disconnected`] and [`ClientEvent::Connected`] and reads the switch again.
+//! commands is handled goes out in one call. Every channel is bounded. A consumer that is slow is waited for, so that the
+//! switch drops packet-ins itself, unless somebody waits for an answer: then the client reads on and drops them (their
+//! senders retransmit). If other events pile up, the connection is dropped, and the consumer finds
+//! [`ClientEvent::Disconnected`] and [`ClientEvent::Connected`] and reads the switch again.
 //!
 //! After a lost connection the task connects again, waiting 50 ms at first and 1 s at most, for ever.
 
