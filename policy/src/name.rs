@@ -266,3 +266,6 @@ impl fmt::Display for ObjectRef {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,3 +116,6 @@ impl fmt::Display for Because {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use policy::manifest::{Admission, Source, admit, documents};
-use policy::object::{Readable, Subject};
-use policy::{Edit, IpClaim, NetworkPolicy, Object, PodIdent, Selector, Tenant, World, to_manifest};
+use policy::object::{Readable, Subject, TargetPort};
+use policy::{
+    Edit, Encap, Family, IpClaim, Location, Mode, NetworkPolicy, Object, PodAnnotations, PodIdent, Selector,
+    Tenant, World, to_manifest,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -62,7 +65,7 @@ fn says_what_is_wrong() -> Result<()> {
         );
         seen += 1;
     }
-    assert_eq!(seen, 4, "the folder has a file for each group of kinds");
+    assert_eq!(seen, 5, "the folder has a file for each group of kinds");
     Ok(())
 }
 
@@ -83,6 +86,80 @@ fn takes_every_world_of_the_cases() -> Result<()> {
         seen += 1;
     }
     assert_eq!(seen, 5);
+    Ok(())
+}
+
+/// The world of the file of good objects.
+fn good_world() -> Result<World> {
+    let mut world = World::new();
+    for admission in admissions("good.yaml", &std::fs::read_to_string(folder("gate/good.yaml"))?)? {
+        world.apply(Edit::Put(admission.object.ok_or("an object is refused")?));
+    }
+    Ok(world)
+}
+
+fn texts<T: ToString>(values: &[T]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_read_of_pods_and_namespaces() -> Result<()> {
+    let world = good_world()?;
+    let pod = world.pod(&"a/full".parse()?).ok_or("the pod is not there")?;
+    assert_eq!(
+        (pod.uid.as_str(), pod.labels.to_string().as_str(), pod.node.as_deref()),
+        ("0f3c", "a=1,b=2", Some("n1"))
+    );
+    assert_eq!(texts(&pod.ips), ["10.1.0.5", "fd00:1::5"]);
+    assert!(pod.is_live());
+    let ports: Vec<String> =
+        pod.ports.iter().map(|port| format!("{} {} {}", port.name, port.protocol, port.port)).collect();
+    assert_eq!(ports, ["web TCP 8080", "dns UDP 53", "metrics TCP 9100"]);
+    let PodAnnotations { network, fixed_ips, ip_ranges, ingress_bandwidth, egress_bandwidth, unreadable } =
+        &pod.annotations;
+    assert_eq!(network.as_deref(), Some("blue"));
+    assert_eq!(texts(fixed_ips), ["10.1.0.5", "fd00:1::5"]);
+    assert_eq!(texts(ip_ranges), ["10.1.0.8-10.1.0.9", "10.1.0.12-10.1.0.13"]);
+    assert_eq!((*ingress_bandwidth, *egress_bandwidth), (Some(10_000_000), Some(1_500_000_000)));
+    assert!(unreadable.is_empty());
+    let host = world.pod(&"default/host".parse()?).ok_or("the pod is not there")?;
+    assert!(host.host_network && host.finished && host.uid.is_empty() && !host.is_live());
+    assert_eq!(texts(&host.ips), ["192.168.77.1"]);
+    let namespace = world.namespace("a").ok_or("the namespace is not there")?;
+    assert_eq!(namespace.tenant, Tenant::Shared);
+    assert_eq!(namespace.labels.to_string(), "kubernetes.io/metadata.name=a");
+    assert_eq!(texts(&namespace.egress_ips), ["10.9.0.1"]);
+    assert!(namespace.log_denied);
+    Ok(())
+}
+
+#[test]
+fn what_is_read_of_nodes_networks_and_services() -> Result<()> {
+    let world = good_world()?;
+    let node = world.node("n1").ok_or("the node is not there")?;
+    assert_eq!(texts(&node.addresses), ["192.168.77.1", "fd00:77::1", "203.0.113.1"]);
+    assert_eq!(node.tunnel_address, "172.16.0.1".parse().ok());
+    assert_eq!(world.locate("172.16.0.1".parse()?), Location::Node("n1".into()));
+    let network = world.network("blue").ok_or("the Network is not there")?;
+    assert_eq!(network.mode, Mode::Overlay { encap: Encap::Geneve, vni: 7 });
+    assert_eq!(network.gateway(Family::V4), "10.1.0.254".parse().ok());
+    assert!(network.usable("10.1.0.11".parse()?) && !network.usable("10.1.0.10".parse()?));
+    assert_eq!((network.mtu, network.snat, network.default), (Some(1400), true, true));
+    assert_eq!(world.network_for(Some(&"a/full".parse()?)).map(|network| network.name.as_str()), Ok("blue"));
+    let service = world.service("a", "s").ok_or("the Service is not there")?;
+    assert_eq!(texts(&service.cluster_ips), ["10.96.0.1", "fd00:96::1"]);
+    assert_eq!(texts(&service.external_ips), ["203.0.113.5"]);
+    assert_eq!(texts(&service.load_balancer_ips), ["203.0.113.6"]);
+    assert_eq!(service.affinity_seconds, Some(10_800));
+    assert!(service.internal_local && !service.external_local);
+    let targets: Vec<&TargetPort> = service.ports.iter().map(|port| &port.target_port).collect();
+    assert_eq!(targets, [&TargetPort::Named("http".into()), &TargetPort::Number(53)]);
+    assert_eq!(world.service("a", "headless").map(|service| service.cluster_ips.len()), Some(0));
+    let slice = world.endpoint_slices("a").next().ok_or("the slice is not there")?;
+    let endpoints: Vec<_> =
+        slice.endpoints.iter().map(|e| (e.ready, e.serving, e.terminating, e.pod.is_some())).collect();
+    assert_eq!(endpoints, [(true, true, false, true), (false, true, true, false)]);
+    assert_eq!(slice.service.as_deref(), Some("s"));
     Ok(())
 }
 
