@@ -1,9 +1,9 @@
 //! The cluster as it should be, and who may talk to whom, and why.
 //!
-//! Manifests come in through one gate ([`manifest::admit`]), become typed [`Object`]s, and edit the [`World`].
-//! The world knows who lives at an address ([`World::locate`]) and answers questions about new conversations
-//! ([`World::judge`]) with a verdict, the region of packets for which that verdict holds, and the reason.
-//! Nothing here does IO or looks at a clock: the same edits give the same answers.
+//! Manifests come in through one gate ([`manifest::admit`]), become typed [`Object`]s, and edit the
+//! [`World`]. The world knows who lives at an address ([`World::locate`]) and answers questions about new
+//! conversations ([`World::judge`]) with a verdict, the region of packets for which that verdict holds, and
+//! the reason. Nothing here does IO or looks at a clock: the same edits give the same answers.
 
 pub mod address;
 pub mod label;

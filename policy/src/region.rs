@@ -1,8 +1,8 @@
 //! Regions: the set of packets for which a verdict was proven to be the same.
 //!
-//! A region becomes one flow, and every kind of mask costs the switch a table to search. So masks come from small
-//! fixed sets: prefixes of /0 /8 /16 /24 /32 and /0 /32 /48 /64 /128, and aligned blocks of all ports, 4,096, 256,
-//! 16 and one.
+//! A region becomes one flow, and every kind of mask costs the switch a table to search. So masks come from
+//! small fixed sets: prefixes of /0 /8 /16 /24 /32 and /0 /32 /48 /64 /128, and aligned blocks of all ports,
+//! 4,096, 256, 16 and one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -28,7 +28,8 @@ pub fn prefix_lengths(family: Family) -> [u8; 5] {
     }
 }
 
-/// The widest prefix of the fixed lengths around `address` for which `same` holds. The address alone needs no proof.
+/// The widest prefix of the fixed lengths around `address` for which `same` holds. The address alone needs no
+/// proof.
 pub fn widest_prefix(address: IpAddr, mut same: impl FnMut(&IpNet) -> bool) -> IpNet {
     let lengths = prefix_lengths(Family::of(address));
     lengths
@@ -86,7 +87,8 @@ impl PortBlock {
         }
     }
 
-    /// The fewest blocks that make up the ports from `first` to `last`, in ascending order; none when `last` is lower.
+    /// The fewest blocks that make up the ports from `first` to `last`, in ascending order; none when `last`
+    /// is lower.
     pub fn covering(first: u16, last: u16) -> Vec<PortBlock> {
         if (first, last) == (0, u16::MAX) {
             return vec![PortBlock::All];
@@ -132,8 +134,8 @@ impl Region {
         Region { peer: family.everything(), protocol: None, ports: PortBlock::All }
     }
 
-    /// Whether the packets that the question is about are in the region. Direction and subject are not looked at: they
-    /// are part of the decision, not of the region.
+    /// Whether the packets that the question is about are in the region. Direction and subject are not looked
+    /// at: they are part of the decision, not of the region.
     pub fn contains(&self, question: &Question) -> bool {
         self.peer.contains(&question.peer)
             && self.protocol.is_none_or(|protocol| protocol == question.traffic.protocol)

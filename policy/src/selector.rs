@@ -8,7 +8,8 @@ use crate::name::Name;
 /// All requirements must hold; without any, everything is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selector {
-    /// `matchLabels` as [`Operator::In`] with one value, then `matchExpressions`, in the order of the manifest.
+    /// `matchLabels` as [`Operator::In`] with one value, then `matchExpressions`, in the order of the
+    /// manifest.
     pub requirements: Vec<Requirement>,
 }
 

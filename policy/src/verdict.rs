@@ -72,15 +72,15 @@ impl fmt::Display for Verdict {
 pub struct Judgement {
     /// Whether the conversation may be opened.
     pub verdict: Verdict,
-    /// The packets of the same direction and subject that get the same verdict for the same reason, the one asked
-    /// about included.
+    /// The packets of the same direction and subject that get the same verdict for the same reason, the one
+    /// asked about included.
     pub region: Region,
     /// Why.
     pub because: Because,
 }
 
-/// The reason of a verdict. The text is the one spelling: in the cookie look-up, the deny log, the label of a metric
-/// and the trace.
+/// The reason of a verdict. The text is the one spelling: in the cookie look-up, the deny log, the label of a
+/// metric and the trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Because {
@@ -91,8 +91,8 @@ pub enum Because {
 }
 
 impl Because {
-    /// Whether the reason is that something is not known yet: the verdict will be another one in a moment, and must not
-    /// be remembered for long.
+    /// Whether the reason is that something is not known yet: the verdict will be another one in a moment,
+    /// and must not be remembered for long.
     pub fn is_provisional(&self) -> bool {
         match self {
             Because::NoIsolation => false,

@@ -279,8 +279,8 @@ fn places(value: &Value, at: String, found: &mut Vec<String>) {
     found.push(at);
 }
 
-/// Whether `broken` lets nothing pass that `whole` does not: it selects at least the same pods, in at least the same
-/// directions, and each of its rules is one of the whole policy's.
+/// Whether `broken` lets nothing pass that `whole` does not: it selects at least the same pods, in at least
+/// the same directions, and each of its rules is one of the whole policy's.
 fn opens_nothing(whole: &NetworkPolicy, broken: &NetworkPolicy) -> bool {
     let subject = broken.subject == whole.subject || broken.subject == Subject::WholeNamespace;
     let sides = [(&whole.ingress, &broken.ingress), (&whole.egress, &broken.egress)];

@@ -1,5 +1,5 @@
-//! Generated histories of edits: after each, the world gives the answers that a plain reading of the objects gives, and
-//! the changes it named are those that happened.
+//! Generated histories of edits: after each, the world gives the answers that a plain reading of the objects
+//! gives, and the changes it named are those that happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -5,7 +5,8 @@ use super::walk::{At, Read};
 use crate::label::Labels;
 use crate::name::{Kind, Name, ObjectRef};
 
-/// Which object the manifest is about. A namespaced object without a namespace is in `default`, as for kubectl.
+/// Which object the manifest is about. A namespaced object without a namespace is in `default`, as for
+/// kubectl.
 pub(super) fn reference(root: &At<'_>, kind: Kind) -> Read<ObjectRef> {
     root.need("metadata", |at| {
         let name = at.need("name", object_name)?;

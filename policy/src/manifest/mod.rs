@@ -1,10 +1,11 @@
 //! The one gate from manifests to objects, the same for a watch event and for a YAML document.
 //!
-//! Every problem is reported with its source, object and field, and disturbs nothing else. What cannot be read never
-//! opens: a rule that cannot be read matches nothing, a NetworkPolicy whose podSelector cannot be read isolates its
-//! whole namespace. An object of which too little can be read to be safe is refused as a whole. Fields of Kubernetes
-//! objects that do not concern a network are passed over; in policies and in Fabric's own kinds a field that is not
-//! known is a problem, since it may be a slip, or narrow a rule in a way that is not understood.
+//! Every problem is reported with its source, object and field, and disturbs nothing else. What cannot be
+//! read never opens: a rule that cannot be read matches nothing, a NetworkPolicy whose podSelector cannot be
+//! read isolates its whole namespace. An object of which too little can be read to be safe is refused as a
+//! whole. Fields of Kubernetes objects that do not concern a network are passed over; in policies and in
+//! Fabric's own kinds a field that is not known is a problem, since it may be a slip, or narrow a rule in a
+//! way that is not understood.
 
 mod claim;
 mod cluster;
@@ -39,8 +40,8 @@ pub fn admit(source: &Source, value: Value) -> Admission {
     Admission { object: object.ok(), reference, problems: gate.into_problems() }
 }
 
-/// The manifests in a document: the items of a list as `kubectl get -o yaml` gives it, none for an empty document, else
-/// the document itself.
+/// The manifests in a document: the items of a list as `kubectl get -o yaml` gives it, none for an empty
+/// document, else the document itself.
 pub fn documents(document: Value) -> Vec<Value> {
     let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
     match document {

@@ -27,7 +27,8 @@ const FIELDS: [&str; 13] = [
     "allowedNamespaces",
 ];
 
-/// The longest name of a physical network: its bridge is `br-NAME`, and an interface name has 15 characters at most.
+/// The longest name of a physical network: its bridge is `br-NAME`, and an interface name has 15 characters
+/// at most.
 const PHYSICAL_NAME_MAX: usize = 12;
 
 pub(super) fn read(root: &At<'_>, name: Name) -> Read<Network> {

@@ -1,5 +1,5 @@
-//! Namespaces and nodes. A namespace whose labels cannot be read is refused; one whose tenant cannot be read is a
-//! tenant by itself.
+//! Namespaces and nodes. A namespace whose labels cannot be read is refused; one whose tenant cannot be read
+//! is a tenant by itself.
 
 use std::net::IpAddr;
 

@@ -54,8 +54,8 @@ struct Types {
 
 const BOTH: Types = Types { ingress: true, egress: true };
 
-/// Which directions are isolated. By default ingress, and egress too where there are egress rules; when it cannot be
-/// read, both.
+/// Which directions are isolated. By default ingress, and egress too where there are egress rules; when it
+/// cannot be read, both.
 fn types(spec: &At<'_>) -> Types {
     let given =
         spec.optional("policyTypes", |at| at.list(|at| at.one_of(&[("Ingress", true), ("Egress", false)])));

@@ -52,7 +52,8 @@ pub struct Problem {
     pub source: Source,
     /// The object, where the manifest says which it is.
     pub object: Option<ObjectRef>,
-    /// The path of the field, as `spec.podSelector.matchLabels` or `spec.ingress[0].from[1]`; empty for the whole.
+    /// The path of the field, as `spec.podSelector.matchLabels` or `spec.ingress[0].from[1]`; empty for the
+    /// whole.
     pub field: String,
     /// What is wrong, and what is wanted.
     pub message: String,

@@ -64,8 +64,8 @@ fn affinity(spec: &At<'_>) -> Read<Option<u32>> {
     Ok(seconds.or(Some(AFFINITY_DEFAULT)))
 }
 
-/// An address of a load balancer; None for one that is only a name, or that sends packets on with its own address
-/// (`ipMode: Proxy`).
+/// An address of a load balancer; None for one that is only a name, or that sends packets on with its own
+/// address (`ipMode: Proxy`).
 fn balancer(at: &At<'_>) -> Read<Option<IpAddr>> {
     let proxy = at.optional("ipMode", name)?.is_some_and(|mode| mode == "Proxy");
     let given = at.optional("ip", ip)?;
@@ -104,7 +104,8 @@ pub(super) fn slice(root: &At<'_>, reference: &ObjectRef) -> Read<EndpointSlice>
     })
 }
 
-/// One endpoint: a condition that is absent means what the API says, ready true, serving as ready, terminating false.
+/// One endpoint: a condition that is absent means what the API says, ready true, serving as ready,
+/// terminating false.
 fn endpoint(at: &At<'_>) -> Read<Endpoint> {
     let addresses = at.need("addresses", |at| at.list(ip))?;
     let node = at.optional("nodeName", object_name)?;

@@ -162,7 +162,8 @@ pub(super) fn labels(at: &At<'_>) -> Read<Labels> {
     Ok(pairs.into_iter().collect())
 }
 
-/// A `meta/v1` LabelSelector. A field that is not known makes it unreadable: it might narrow what is selected.
+/// A `meta/v1` LabelSelector. A field that is not known makes it unreadable: it might narrow what is
+/// selected.
 pub(super) fn selector(at: &At<'_>) -> Read<Selector> {
     let known = at.only(&["matchLabels", "matchExpressions"]);
     let labels = at.optional("matchLabels", labels);

@@ -1,4 +1,5 @@
-//! A reader over a manifest that knows where it is: what it cannot read it reports with the path of the field.
+//! A reader over a manifest that knows where it is: what it cannot read it reports with the path of the
+//! field.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -92,7 +93,8 @@ impl<'a> At<'a> {
         self.fail(format!("found {found}, wanted {what}"))
     }
 
-    /// A string is wanted: of something that YAML takes for a number or a truth value, the quotes may be all that lacks.
+    /// A string is wanted: of something that YAML takes for a number or a truth value, the quotes may be all
+    /// that lacks.
     fn wanted_text(&self, what: &str) -> Reported {
         match self.value {
             Value::Bool(_) | Value::Number(_) => self.wanted(&format!("{what}; a text goes in quotes")),
@@ -137,7 +139,8 @@ impl<'a> At<'a> {
         self.value.get(field).is_some_and(|value| !value.is_null())
     }
 
-    /// Reports every field that is not one of `known`: it may be a slip, or mean something that is not understood.
+    /// Reports every field that is not one of `known`: it may be a slip, or mean something that is not
+    /// understood.
     pub(super) fn only(&self, known: &[&str]) -> Read<()> {
         let Value::Object(fields) = self.value else { return Err(self.wanted("an object")) };
         let strangers = fields.keys().filter(|key| !known.contains(&key.as_str()));
@@ -150,7 +153,8 @@ impl<'a> At<'a> {
         outcome
     }
 
-    /// Reads every element of a list, in order; an element's failure is the list's, after the others are read too.
+    /// Reads every element of a list, in order; an element's failure is the list's, after the others are read
+    /// too.
     pub(super) fn list<T>(&self, read: impl Fn(&At<'_>) -> Read<T>) -> Read<Vec<T>> {
         self.each(read)?.into_iter().collect::<Vec<_>>().into_iter().collect()
     }

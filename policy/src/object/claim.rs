@@ -43,7 +43,8 @@ impl PodIdent {
         PodRef { namespace: self.namespace.clone(), name: self.name.clone() }
     }
 
-    /// Whether a pod of this name with that uid is this one; an unknown uid on either side is not held against it.
+    /// Whether a pod of this name with that uid is this one; an unknown uid on either side is not held
+    /// against it.
     pub fn is_uid(&self, uid: &str) -> bool {
         self.uid.is_empty() || uid.is_empty() || self.uid.as_str() == uid
     }

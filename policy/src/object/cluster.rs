@@ -7,8 +7,8 @@ use crate::name::Name;
 use crate::object::rule::{Enforcement, PortMatch, Readable};
 use crate::selector::Selector;
 
-/// A ClusterNetworkPolicy. One whose tier, priority or subject cannot be read accepts nothing; its other rules must be
-/// taken to deny everything, to all pods if the subject is what cannot be read.
+/// A ClusterNetworkPolicy. One whose tier, priority or subject cannot be read accepts nothing; its other
+/// rules must be taken to deny everything, to all pods if the subject is what cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNetworkPolicy {
     /// Its name.
@@ -59,8 +59,8 @@ pub struct Namespaced {
 pub struct AdminRule {
     /// Its name, where it has one.
     pub name: Option<Name>,
-    /// What happens to what it matches. An Accept that cannot be read in full matches nothing; any other rule that
-    /// cannot must be taken to deny everything (the API's comment on `ClusterNetworkPolicyEgressPeer`).
+    /// What happens to what it matches. An Accept that cannot be read in full matches nothing; any other rule
+    /// that cannot must be taken to deny everything (the API's comment on `ClusterNetworkPolicyEgressPeer`).
     pub action: Readable<Action>,
     /// `from` or `to`: at least one.
     pub peers: Readable<Vec<AdminPeer>>,

@@ -58,7 +58,8 @@ pub enum Mode {
 pub struct Network {
     /// Its name.
     pub name: Name,
-    /// `metadata.creationTimestamp` (RFC 3339, UTC), where the store gives one: of two that collide the older stands.
+    /// `metadata.creationTimestamp` (RFC 3339, UTC), where the store gives one: of two that collide the older
+    /// stands.
     pub created: Option<Name>,
     /// Overlay or underlay.
     pub mode: Mode,
@@ -109,7 +110,8 @@ impl Network {
     }
 
     /// Whether the address may be handed out: in a range, not excluded, and neither the network's own address
-    /// (in IPv6 the subnet-router anycast address, RFC 4291 §2.6.1), nor the broadcast address, nor the gateway.
+    /// (in IPv6 the subnet-router anycast address, RFC 4291 §2.6.1), nor the broadcast address, nor the
+    /// gateway.
     pub fn usable(&self, address: IpAddr) -> bool {
         let family = Family::of(address);
         let Some(cidr) = self.cidr(family) else { return false };
@@ -121,7 +123,8 @@ impl Network {
             && self.gateway(family) != Some(address)
     }
 
-    /// The ranges to hand out from for a family: those given, else the whole prefix. [`Network::usable`] still decides.
+    /// The ranges to hand out from for a family: those given, else the whole prefix. [`Network::usable`]
+    /// still decides.
     pub fn pool(&self, family: Family) -> impl Iterator<Item = IpRange> {
         let given = self.ranges.iter().filter(move |range| range.family() == family).copied();
         let whole = if self.ranges.iter().any(|range| range.family() == family) {

@@ -52,7 +52,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Every address that is the node's: those of its status, and that of its tunnels where it is another one.
+    /// Every address that is the node's: those of its status, and that of its tunnels where it is another
+    /// one.
     pub fn every_address(&self) -> impl Iterator<Item = IpAddr> {
         let apart = self.tunnel_address.filter(|tunnel| !self.addresses.contains(tunnel));
         self.addresses.iter().copied().chain(apart)

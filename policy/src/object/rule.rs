@@ -1,4 +1,5 @@
-//! NetworkPolicies (`networking.k8s.io/v1`), with what could not be read kept as such, so that it never opens.
+//! NetworkPolicies (`networking.k8s.io/v1`), with what could not be read kept as such, so that it never
+//! opens.
 
 use std::net::IpAddr;
 
@@ -39,8 +40,8 @@ pub struct NetworkPolicy {
 pub enum Subject {
     /// `podSelector`.
     Pods(Selector),
-    /// The selector cannot be read: every pod of the namespace is isolated, and the policy's rules match nothing,
-    /// since they were not written for all of them.
+    /// The selector cannot be read: every pod of the namespace is isolated, and the policy's rules match
+    /// nothing, since they were not written for all of them.
     WholeNamespace,
 }
 

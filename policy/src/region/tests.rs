@@ -18,7 +18,8 @@ fn question(peer: IpAddr, protocol: u8, port: Option<u16>) -> Question {
 }
 
 proptest! {
-    /// Whatever is asked of the region around a packet, the packet is in it, and its masks are of the fixed sets.
+    /// Whatever is asked of the region around a packet, the packet is in it, and its masks are of the fixed
+    /// sets.
     #[test]
     fn contains_what_it_was_made_around(peer in address(), port: u16, protocol: u8, most in 0u8..=128, width in 0u32..=65536) {
         let net = widest_prefix(peer, |net| net.prefix_len() >= most);

@@ -26,7 +26,8 @@ pub enum Change {
     Namespace(Name),
     /// The node appeared, went, or is different.
     Node(Name),
-    /// The Network came into force, went out of it, or is different; so may be the location of every address in it.
+    /// The Network came into force, went out of it, or is different; so may be the location of every address
+    /// in it.
     Network(Name),
     /// The NetworkPolicy or ClusterNetworkPolicy appeared, went, or is different.
     Policy(ObjectRef),

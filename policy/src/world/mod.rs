@@ -1,7 +1,8 @@
 //! The world: the cluster as it should be, as the sum of the edits so far.
 //!
-//! The objects are kept as they are, beside indexes that say who has an address and which Network it is of. An edit
-//! costs the logarithm of the world's size, and gives exactly what it touched. Nothing depends on the order of edits.
+//! The objects are kept as they are, beside indexes that say who has an address and which Network it is of.
+//! An edit costs the logarithm of the world's size, and gives exactly what it touched. Nothing depends on the
+//! order of edits.
 
 mod addresses;
 mod change;
@@ -151,8 +152,8 @@ impl World {
         self.networks.of(ip)
     }
 
-    /// Where packets to an address go: where its claim says; else where the live pod is that reports it, if it is an
-    /// address of a Network; else to the node that has it.
+    /// Where packets to an address go: where its claim says; else where the live pod is that reports it, if
+    /// it is an address of a Network; else to the node that has it.
     pub fn locate(&self, ip: IpAddr) -> Location {
         let holder = self.holder(ip);
         if let Some(claim) = self.addresses.claim(ip) {
@@ -171,8 +172,8 @@ impl World {
         }
     }
 
-    /// Who has an address: by its claim; else the live pod that reports it; else the node. A pod inherits nothing from
-    /// an earlier one at its address: the claim's uid decides.
+    /// Who has an address: by its claim; else the live pod that reports it; else the node. A pod inherits
+    /// nothing from an earlier one at its address: the claim's uid decides.
     pub fn resident(&self, ip: IpAddr) -> Resident<'_> {
         match self.holder(ip) {
             Holder::Pod(pod) => match self.namespaces.get(&pod.reference.namespace) {
@@ -206,9 +207,9 @@ impl World {
         self.networks.meeting(&net).is_none() && !self.addresses.meets(&net)
     }
 
-    /// Which Network a pod gets: the one its annotation names, else that of its namespace, else the default one.
-    /// Without a pod (a container of another runtime) the default one. A pod whose annotations for addresses cannot be
-    /// read gets none.
+    /// Which Network a pod gets: the one its annotation names, else that of its namespace, else the default
+    /// one. Without a pod (a container of another runtime) the default one. A pod whose annotations for
+    /// addresses cannot be read gets none.
     pub fn network_for(&self, pod: Option<&PodRef>) -> Result<&Network, NetworkChoiceError> {
         let Some(reference) = pod else {
             let network = self.networks.default().ok_or(NetworkChoiceError::NoDefault)?;
@@ -271,16 +272,16 @@ impl World {
         }
     }
 
-    /// What does not fit together, although each object is good by itself: Networks that overlap, two defaults, one
-    /// address in several live pods.
+    /// What does not fit together, although each object is good by itself: Networks that overlap, two
+    /// defaults, one address in several live pods.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.networks.problems().to_vec();
         problems.extend(self.addresses.contested().filter_map(|(ip, pods)| contest(ip, pods)));
         problems
     }
 
-    /// Answers a question about a new conversation. A subject that is not known, or not known in full, is denied for
-    /// the moment.
+    /// Answers a question about a new conversation. A subject that is not known, or not known in full, is
+    /// denied for the moment.
     pub fn judge(&self, question: &Question) -> Judgement {
         let region = Region::whole(Family::of(question.peer));
         match self.resident(question.subject) {

@@ -1,9 +1,10 @@
 //! The Networks: which are in force, and which one an address is of.
 //!
-//! No two Networks overlap. Of those that do, the older stands (`metadata.creationTimestamp`; one without counts as
-//! younger than any with), and of the same age the one whose name sorts first; the other is out of force until the
-//! first goes. So which one stands does not depend on the order of the edits, and in a cluster a Network that is added
-//! takes nothing from one that is in use. The default Network is chosen in the same order.
+//! No two Networks overlap. Of those that do, the older stands (`metadata.creationTimestamp`; one without
+//! counts as younger than any with), and of the same age the one whose name sorts first; the other is out of
+//! force until the first goes. So which one stands does not depend on the order of the edits, and in a
+//! cluster a Network that is added takes nothing from one that is in use. The default Network is chosen in
+//! the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,7 +28,8 @@ pub(super) struct Networks {
 }
 
 impl Networks {
-    /// Puts a Network in place and says which ones are in force with another content than before, or not any more.
+    /// Puts a Network in place and says which ones are in force with another content than before, or not any
+    /// more.
     pub(super) fn put(&mut self, network: Network) -> BTreeSet<Name> {
         if self.all.get(&network.name) == Some(&network) {
             return BTreeSet::new();
@@ -91,7 +93,8 @@ impl Networks {
         &self.problems
     }
 
-    /// Decides anew which Networks are in force, and says for which of them that is another answer than before.
+    /// Decides anew which Networks are in force, and says for which of them that is another answer than
+    /// before.
     fn settle(&mut self) -> BTreeSet<Name> {
         let before = std::mem::take(&mut self.in_force);
         let default_before = self.default.take();
