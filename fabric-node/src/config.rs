@@ -36,7 +36,8 @@ pub struct NodeConfig {
     /// Name of the bridge that carries the pods. Default: `br-fabric`.
     #[serde(default = "default_bridge")]
     pub bridge: String,
-    /// What carries the tunnels. Default: the first address of this node's Node object.
+    /// What carries the tunnels: the MTU of the pods follows from that of this interface. Without it, 1,500 bytes
+    /// are assumed.
     #[serde(default)]
     pub tunnels: Tunnels,
     /// The agent's own sockets.
@@ -128,18 +129,16 @@ impl Default for Sockets {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// New conversations a second that one port may ask the agent about; packets above are dropped,
-    /// and their senders retransmit. At least 1. Default: 1,000.
+    /// Packets a second that may ask the agent about new conversations, out of one pod and, counted apart, into it;
+    /// those above are dropped, and their senders retransmit. At least 1. Default: 1,000.
     pub conversations_per_second: u32,
-    /// ARP and neighbour-discovery packets a second that one port may ask the agent about. At least 1. Default: 100.
-    pub neighbours_per_second: u32,
     /// Learned flows that one pod may hold; the least recently used make room. At least 64. Default: 4,096.
     pub learned_flows_per_pod: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { conversations_per_second: 1_000, neighbours_per_second: 100, learned_flows_per_pod: 4_096 }
+        Self { conversations_per_second: 1_000, learned_flows_per_pod: 4_096 }
     }
 }
 
@@ -265,7 +264,6 @@ impl NodeConfig {
         let limits = [
             ("reconcileSeconds", self.reconcile_seconds, 1),
             ("limits.conversationsPerSecond", u64::from(self.limits.conversations_per_second), 1),
-            ("limits.neighboursPerSecond", u64::from(self.limits.neighbours_per_second), 1),
             ("limits.learnedFlowsPerPod", u64::from(self.limits.learned_flows_per_pod), 64),
         ];
         node_fault(&self.node)

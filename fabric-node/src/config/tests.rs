@@ -45,7 +45,6 @@ fn the_sample_shows_every_field_and_its_default() {
             "claimRestSeconds",
             "limits.conversationsPerSecond",
             "limits.learnedFlowsPerPod",
-            "limits.neighboursPerSecond",
             "log",
             "node",
             "ovs.database",
@@ -80,7 +79,7 @@ fn every_field_is_read() {
          ovs: { database: /o/db.sock, runDir: /o, datapath: netdev }\nbridge: br0\n\
          tunnels: { cidr: 192.168.77.0/24 }\nsockets: { directory: /s }\nlog: info,fabric_node=debug\n\
          reconcileSeconds: 5\nclaimRestSeconds: 0\n\
-         limits: { conversationsPerSecond: 7, neighboursPerSecond: 8, learnedFlowsPerPod: 64 }",
+         limits: { conversationsPerSecond: 7, learnedFlowsPerPod: 64 }",
     )
     .expect("a sound file");
     assert_eq!(config.node, "n2.example.org");
@@ -92,7 +91,7 @@ fn every_field_is_read() {
     assert_eq!(config.sockets.directory, Path::new("/s"));
     assert_eq!(config.reconcile_seconds, 5);
     assert_eq!(config.claim_rest_seconds, 0);
-    let limits = Limits { conversations_per_second: 7, neighbours_per_second: 8, learned_flows_per_pod: 64 };
+    let limits = Limits { conversations_per_second: 7, learned_flows_per_pod: 64 };
     assert_eq!(config.limits, limits);
 }
 

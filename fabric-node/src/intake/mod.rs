@@ -26,8 +26,8 @@ use fabric_core::node::{ClaimCommand, ClaimError, Event, Task};
 use policy::IpClaim;
 use tokio::sync::mpsc;
 
-pub use feed::Feed;
 use feed::Problems;
+pub use feed::{Ended, Feed};
 
 /// Commands that wait for an errand to begin; a sender waits where there are more.
 const QUEUE: usize = 1_024;

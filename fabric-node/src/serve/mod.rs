@@ -143,7 +143,7 @@ async fn metrics(State(agent): State<Agent>) -> Result<Response, Refusal> {
 }
 
 async fn health(State(agent): State<Agent>) -> Result<&'static str, Refusal> {
-    agent.ask(Ask::Status).await.map(|_| "ok\n")
+    agent.ask(Ask::World).await.map(|_| "ok\n")
 }
 
 async fn readiness(State(agent): State<Agent>) -> Result<String, Refusal> {

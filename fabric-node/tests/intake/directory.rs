@@ -312,7 +312,7 @@ async fn news_that_the_system_had_no_room_for_is_found_by_comparing() {
         folder.write(&format!("{name}.yaml"), &namespace(name, "red"));
         std::thread::sleep(Duration::from_millis(60));
     }
-    for turn in 0..=limit / 2 {
+    for turn in 0..=limit {
         folder.write(if turn % 2 == 0 { "x.txt" } else { "y.txt" }, "");
     }
     fs::remove_file(folder.path("gone.yaml")).expect("the folder is ours");

@@ -116,10 +116,11 @@ fn is_blank(text: &str) -> bool {
 }
 
 fn parse_yaml(chunk: &Chunk<'_>) -> Result<Value, Unreadable> {
-    // A document without aliases has no more events than bytes, and those have limits of their own.
+    // A document without aliases has no more events than bytes; aliases have a limit of their own.
     let most = chunk.text.len().saturating_mul(2).saturating_add(1_000_000);
     let options = serde_saphyr::options! {
         with_snippet: false,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
         budget: serde_saphyr::budget! { max_events: most, max_nodes: most, max_total_scalar_bytes: most },
     };
     serde_saphyr::from_str_with_options(chunk.text, options).map_err(|error| {

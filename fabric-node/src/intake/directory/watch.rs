@@ -327,3 +327,6 @@ impl<T> Listener<T> {
         wait(None, self, most);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,8 +124,8 @@ fn an_item_of_a_typed_list_gets_the_lists_kind() {
 
 #[test]
 fn a_large_document_is_no_bomb() {
-    let documents = read(Syntax::Yaml, &format!("name: [{}]", "1,".repeat(1_000_100)));
+    let documents = read(Syntax::Yaml, &format!("name: [{}]", "1,".repeat(260_000)));
     assert_eq!(documents.len(), 1);
     let values = documents[0].content.as_ref().map(|value| value["name"].as_array().map(Vec::len));
-    assert_eq!(values, Ok(Some(1_000_100)));
+    assert_eq!(values, Ok(Some(260_000)));
 }
