@@ -53,20 +53,31 @@ fn find(netns: &Path, ifname: &str) -> Result<Option<String>, String> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(format!("cannot open {}: {cause}", netns.display())),
     };
-    let peer = thread::scope(|scope| scope.spawn(|| peer_inside(&file, ifname)).join());
-    match peer {
-        Ok(Ok(peer)) => Ok(peer.and_then(|index| if_indextoname(index).ok()?.into_string().ok())),
+    let ends = thread::scope(|scope| scope.spawn(|| ends_inside(&file, ifname)).join());
+    match ends {
+        Ok(Ok(ends)) => Ok(ends.and_then(|(inside, outside)| joined(inside, outside))),
         Ok(Err(cause)) => Err(format!("cannot look for {ifname} in {}: {cause}", netns.display())),
         Err(_) => Err(format!("looking for {ifname} in {} ended early", netns.display())),
     }
 }
 
-fn peer_inside(netns: &File, ifname: &str) -> io::Result<Option<u32>> {
+/// Indices of the interface and of its other end, which the kernel counts in the namespace of each.
+fn ends_inside(netns: &File, ifname: &str) -> io::Result<Option<(u32, u32)>> {
     setns(netns, CloneFlags::CLONE_NEWNET)?;
     match if_nametoindex(ifname) {
         Err(_) => Ok(None),
-        Ok(index) => Ok(link_of(&exchange(RTM_GETLINK, 0, index)?)),
+        Ok(inside) => Ok(link_of(&exchange(RTM_GETLINK, 0, inside)?).map(|outside| (inside, outside))),
     }
+}
+
+/// Name of the device `outside` of this namespace, if it points back at `inside`: the other end may be in a third
+/// namespace, where `outside` is another device.
+fn joined(inside: u32, outside: u32) -> Option<String> {
+    let answer = exchange(RTM_GETLINK, 0, outside).ok()?;
+    if link_of(&answer) != Some(inside) {
+        return None;
+    }
+    if_indextoname(outside).ok()?.into_string().ok()
 }
 
 // linux/netlink.h and linux/rtnetlink.h
@@ -105,10 +116,10 @@ fn message(kind: u16, flags: u16, index: u32) -> Vec<u8> {
     bytes.extend(32_u32.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
     bytes.extend((flags | NLM_F_REQUEST).to_ne_bytes());
-    bytes.extend([0; 12]);
+    bytes.extend([0; 8]);
     bytes.extend([0; 4]);
     bytes.extend(index.to_ne_bytes());
-    bytes.extend([0; 4]);
+    bytes.extend([0; 8]);
     bytes
 }
 

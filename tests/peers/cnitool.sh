@@ -106,7 +106,7 @@ for version in 0.3.1 0.4.0 1.0.0 1.1.0; do
     result=$(cnitool add "$made") || fail "$version: ADD"
     check_result "$result" "$made"
     if [[ $version == 0.3.1 ]]; then
-        expect_failure "does not support CHECK" cnitool check "$made"
+        expect_failure "does not support the CHECK command" cnitool check "$made"
     else
         cnitool check "$made" || fail "$version: CHECK"
         ip -n "$made" link set eth0 address 02:00:00:00:00:01

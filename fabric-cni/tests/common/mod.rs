@@ -1,5 +1,7 @@
 //! Running the plugin, and playing the agent.
 
+#![allow(dead_code, reason = "each test program uses its part")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

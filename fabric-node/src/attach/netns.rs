@@ -25,7 +25,10 @@ pub enum NetnsError {
     )]
     Missing(String),
     /// The file is something else.
-    #[error("{0} is no network namespace")]
+    #[error(
+        "{0} is no network namespace; if the runtime mounted one there, the agent does not see it (mount \
+         /run/netns into it with propagation HostToContainer)"
+    )]
     Other(String),
     /// It is the namespace of the node itself.
     #[error("{0} is the node's own network namespace: a container without one of its own has no CNI network")]
