@@ -25,6 +25,8 @@ pub fn attach(
     pod: &Pod,
 ) -> Result<(PodRecord, Value), LabError> {
     let mut record = blank(lab, pod);
+    // One that a supervisor left which was killed.
+    netns::remove([record.netns.as_str()])?;
     netns::add([record.netns.as_str()])?;
     let result = netns::batch(&record.netns, "link set lo up\n")
         .and_then(|()| cni::add(node, programs, &attachment(&record), &pod.ips));

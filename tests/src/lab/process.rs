@@ -26,10 +26,36 @@ pub fn find(pid_file: &Path, folder: &Path) -> Option<Pid> {
 
 /// Whether the command line of a process names something in `folder`.
 pub fn names(pid: i32, folder: &Path) -> bool {
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let wanted = format!("{}/", folder.display());
-    let (line, alone) = (String::from_utf8_lossy(&line), folder.display().to_string());
-    line.split('\0').any(|word| word == alone || word.contains(&wanted))
+    let line = command_line(pid);
+    let (alone, below) = (folder.display().to_string(), format!("{}/", folder.display()));
+    line.split('\0').any(|word| word == alone || word.contains(&below))
+}
+
+/// Living processes with these words in a row on their command line.
+pub fn with_words(words: &[&str]) -> Vec<i32> {
+    let wanted = words.join("\0");
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| command_line(*pid).contains(&wanted)).collect()
+}
+
+/// Words of a command line, each ended by a zero byte. A process that has just begun
+/// shows none for a moment.
+fn command_line(pid: i32) -> String {
+    for _ in 0..20 {
+        match fs::read(format!("/proc/{pid}/cmdline")) {
+            Ok(line) if line.is_empty() && is_starting(pid) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(line) => return String::from_utf8_lossy(&line).into_owned(),
+            Err(_) => return String::new(),
+        }
+    }
+    String::new()
+}
+
+/// Whether a process without a command line may get one: no zombie, and no thread of the
+/// kernel, which has no program.
+fn is_starting(pid: i32) -> bool {
+    alive(Pid::from_raw(pid)) && fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
 /// Sends a signal; a process that is gone is no error.

@@ -125,7 +125,14 @@ fn end_supervisor(layout: &Layout) -> Result<(), LabError> {
         let marker = layout.stopping();
         fs::write(&marker, "").map_err(LabError::io(format!("write {}", marker.display())))?;
     }
-    process::end(&layout.supervisor_pid(), &layout.directory, Signal::SIGTERM)
+    process::end(&layout.supervisor_pid(), &layout.directory, Signal::SIGTERM)?;
+    // One whose number nobody wrote down.
+    process::end_all(&process::with_words(&[
+        "supervise",
+        "--directory",
+        &layout.directory.display().to_string(),
+    ]));
+    Ok(())
 }
 
 /// As many as the record says, or as there are folders of nodes.
