@@ -160,7 +160,7 @@ fn any_async() -> impl Strategy<Value = AsyncConfig> {
                 .with(AsyncKind::PortStatus, masks[1])
                 .with(AsyncKind::FlowRemoved, masks[2])
         };
-        AsyncConfig { primary: kinds(&masks[..3]), secondary: kinds(&masks[3..]) }
+        AsyncConfig { primary: kinds(&masks[..3]), secondary: kinds(&masks[3..]), ..AsyncConfig::default() }
     })
 }
 

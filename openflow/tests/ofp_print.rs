@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use common::flows::{Rng, flow};
 use openflow::message::{
-    Aggregate, AsyncConfig, AsyncKind, AsyncMasks, BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BURST, Band,
-    BandKind, Body, Bucket, BundleAdd, BundleControl, BundleStep, CtFlush, CtTuple, Ethernet, Features,
+    Aggregate, AsyncConfig, AsyncForm, AsyncKind, AsyncMasks, BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BURST,
+    Band, BandKind, Body, Bucket, BundleAdd, BundleControl, BundleStep, CtFlush, CtTuple, Ethernet, Features,
     FlowRemoved, FlowRequest, GROUP_ALL, GROUP_ANY, GroupCommand, GroupDesc, GroupFeatures, GroupMod,
     GroupStats, GroupType, Hello, KBPS, METER_ALL, MORE, Message, MeterCommand, MeterConfig, MeterFeatures,
     MeterMod, MeterStats, MultipartReply, MultipartRequest, OfError, PKTPS, PacketIn, PacketInFormat,
@@ -90,8 +90,18 @@ fn asynchronous_configuration() {
             .with(AsyncKind::PortStatus, port)
             .with(AsyncKind::FlowRemoved, removed)
     };
-    let config = AsyncConfig { primary: masks(0x7, 0x7, 0xf), secondary: masks(0, 0x4, 0) };
-    compare([Body::SetAsync(config), Body::GetAsyncReply(config), Body::GetAsyncRequest]);
+    let form = AsyncForm::Standard;
+    let config = AsyncConfig { form, primary: masks(0x7, 0x7, 0xf), secondary: masks(0, 0x4, 0) };
+    let older = AsyncConfig { form: AsyncForm::Nxt, ..config };
+    compare([
+        Body::SetAsync(config),
+        Body::SetAsync(older),
+        Body::GetAsyncReply(config),
+        Body::GetAsyncRequest,
+    ]);
+    let properties = Body::SetAsync(AsyncConfig { form: AsyncForm::Nxt2, ..config });
+    let message = Message { version: VERSION_13, xid: 1, body: properties };
+    assert_eq!(message.to_string(), ofp_print(&message.encode()));
 }
 
 #[test]

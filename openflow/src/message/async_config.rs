@@ -1,12 +1,13 @@
 //! Which asynchronous messages a connection gets (OpenFlow 1.5.1 §7.3.10).
 //!
-//! Two wire forms: six fixed masks (OpenFlow 1.3), or one property per message kind and role (1.4 and later), where
-//! kinds that are not named keep their setting.
+//! Two layouts: six fixed masks (OpenFlow 1.3), or one property per message kind and role (1.4 and later), where
+//! kinds that are not named keep their setting. Nicira messages carry either
+//! layout in any version.
 
 use std::fmt::{self, Write as _};
 
 use super::flow_removed::RemovedReason;
-use super::header::VERSION_15;
+use super::header::{NICIRA_VENDOR, VERSION_15, nxt, put_vendor};
 use super::packet_in;
 use super::property::{self, Property};
 use crate::wire::{DecodeError, Reader, Writer};
@@ -60,22 +61,57 @@ impl AsyncMasks {
     }
 }
 
+/// Which message carries an asynchronous configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AsyncForm {
+    /// `OFPT_SET_ASYNC` and `OFPT_GET_ASYNC_REPLY`.
+    #[default]
+    Standard,
+    /// `NXT_SET_ASYNC_CONFIG`: fixed masks.
+    Nxt,
+    /// `NXT_SET_ASYNC_CONFIG2`: properties; Open vSwitch takes it up to OpenFlow 1.3.
+    Nxt2,
+}
+
 /// An asynchronous configuration, for the role of this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AsyncConfig {
+    /// The message that carries it.
+    pub form: AsyncForm,
     /// As long as the connection is primary or equal (the role without role requests).
     pub primary: AsyncMasks,
     /// As long as it is secondary.
     pub secondary: AsyncMasks,
 }
 
+impl AsyncForm {
+    fn has_properties(self, version: u8) -> bool {
+        match self {
+            AsyncForm::Standard => version >= VERSION_15,
+            AsyncForm::Nxt => false,
+            AsyncForm::Nxt2 => true,
+        }
+    }
+}
+
 impl AsyncConfig {
-    pub(crate) fn decode(version: u8, r: &mut Reader<'_>) -> Result<AsyncConfig, DecodeError> {
-        if version >= VERSION_15 { Self::decode_properties(r) } else { Self::decode_legacy(r) }
+    pub(crate) fn decode(
+        form: AsyncForm,
+        version: u8,
+        r: &mut Reader<'_>,
+    ) -> Result<AsyncConfig, DecodeError> {
+        let config =
+            if form.has_properties(version) { Self::decode_properties(r) } else { Self::decode_legacy(r) };
+        Ok(AsyncConfig { form, ..config? })
     }
 
     pub(crate) fn encode(&self, version: u8, w: &mut Writer) {
-        if version >= VERSION_15 { self.encode_properties(w) } else { self.encode_legacy(w) }
+        match self.form {
+            AsyncForm::Standard => {}
+            AsyncForm::Nxt => put_vendor(w, NICIRA_VENDOR, nxt::SET_ASYNC),
+            AsyncForm::Nxt2 => put_vendor(w, NICIRA_VENDOR, nxt::SET_ASYNC2),
+        }
+        if self.form.has_properties(version) { self.encode_properties(w) } else { self.encode_legacy(w) }
     }
 
     fn decode_legacy(r: &mut Reader<'_>) -> Result<AsyncConfig, DecodeError> {

@@ -2,7 +2,7 @@
 //!
 //! A stream is cut into messages by [`frame_length`] alone: nothing else of a message is needed to find its end.
 
-use crate::wire::DecodeError;
+use crate::wire::{DecodeError, Writer};
 
 /// OpenFlow 1.3 (wire protocol 0x04).
 pub const VERSION_13: u8 = 4;
@@ -53,6 +53,8 @@ pub(crate) mod kind {
 pub(crate) mod nxt {
     pub(crate) const SET_PACKET_IN_FORMAT: u32 = 16;
     pub(crate) const PACKET_IN: u32 = 17;
+    pub(crate) const SET_ASYNC: u32 = 19;
+    pub(crate) const SET_ASYNC2: u32 = 27;
     pub(crate) const RESUME: u32 = 28;
     pub(crate) const CT_FLUSH_ZONE: u32 = 29;
     pub(crate) const PACKET_IN2: u32 = 30;
@@ -63,6 +65,12 @@ pub(crate) mod nxt {
 pub(crate) mod onf {
     pub(crate) const BUNDLE_CONTROL: u32 = 2300;
     pub(crate) const BUNDLE_ADD: u32 = 2301;
+}
+
+/// Starts the body of an experimenter message.
+pub(crate) fn put_vendor(w: &mut Writer, vendor: u32, subtype: u32) {
+    w.u32(vendor);
+    w.u32(subtype);
 }
 
 /// The header of one message.

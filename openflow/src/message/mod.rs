@@ -35,7 +35,7 @@ mod text;
 use crate::flow::FlowMod;
 use crate::wire::{DecodeError, Reader, Writer};
 
-pub use async_config::{AsyncConfig, AsyncKind, AsyncMasks};
+pub use async_config::{AsyncConfig, AsyncForm, AsyncKind, AsyncMasks};
 pub use bundle::{ATOMIC, BundleAdd, BundleControl, BundleStep, ORDERED};
 pub use config::SwitchConfig;
 pub use ct_flush::{CtFlush, CtTuple};
@@ -63,7 +63,7 @@ pub use packet_in::{NO_BUFFER, NO_COOKIE, PacketIn, PacketInFormat, REASON_ACTIO
 pub use packet_out::PacketOut;
 pub use ports::{CONFIG_DOWN, Ethernet, PortDesc, PortReason, PortStatus, STATE_LINK_DOWN};
 
-use header::{kind, nxt, onf};
+use header::{kind, nxt, onf, put_vendor};
 pub(crate) use print::Verbosity;
 
 /// One message.
@@ -227,8 +227,10 @@ impl Body {
             kind::BARRIER_REQUEST => Body::BarrierRequest,
             kind::BARRIER_REPLY => Body::BarrierReply,
             kind::GET_ASYNC_REQUEST => Body::GetAsyncRequest,
-            kind::GET_ASYNC_REPLY => Body::GetAsyncReply(AsyncConfig::decode(version, r)?),
-            kind::SET_ASYNC => Body::SetAsync(AsyncConfig::decode(version, r)?),
+            kind::GET_ASYNC_REPLY => {
+                Body::GetAsyncReply(AsyncConfig::decode(AsyncForm::Standard, version, r)?)
+            }
+            kind::SET_ASYNC => Body::SetAsync(AsyncConfig::decode(AsyncForm::Standard, version, r)?),
             kind::METER_MOD => Body::MeterMod(MeterMod::decode(r)?),
             kind::BUNDLE_CONTROL if version >= VERSION_15 => Body::BundleControl(BundleControl::decode(r)?),
             kind::BUNDLE_ADD if version >= VERSION_15 && outermost => Body::BundleAdd(BundleAdd::decode(r)?),
@@ -245,6 +247,12 @@ impl Body {
         let body = match (vendor, subtype) {
             (NICIRA_VENDOR, nxt::PACKET_IN2) => Body::PacketIn(PacketIn::decode_nxt2(&mut after)?),
             (NICIRA_VENDOR, nxt::PACKET_IN) => Body::PacketIn(PacketIn::decode_nxt(&mut after)?),
+            (NICIRA_VENDOR, nxt::SET_ASYNC) => {
+                Body::SetAsync(AsyncConfig::decode(AsyncForm::Nxt, header.version, &mut after)?)
+            }
+            (NICIRA_VENDOR, nxt::SET_ASYNC2) => {
+                Body::SetAsync(AsyncConfig::decode(AsyncForm::Nxt2, header.version, &mut after)?)
+            }
             (NICIRA_VENDOR, nxt::RESUME) => Body::Resume(Resume::decode(&mut after)?),
             (NICIRA_VENDOR, nxt::SET_PACKET_IN_FORMAT) => {
                 Body::SetPacketInFormat(PacketInFormat::decode(&mut after)?)
@@ -279,7 +287,9 @@ impl Body {
             Body::GetConfigReply(_) => kind::GET_CONFIG_REPLY,
             Body::SetConfig(_) => kind::SET_CONFIG,
             Body::PacketIn(pin) if pin.format == PacketInFormat::Standard => kind::PACKET_IN,
+            Body::SetAsync(config) if config.form == AsyncForm::Standard => kind::SET_ASYNC,
             Body::PacketIn(_)
+            | Body::SetAsync(_)
             | Body::Resume(_)
             | Body::SetPacketInFormat(_)
             | Body::CtFlush(_)
@@ -293,7 +303,6 @@ impl Body {
             Body::PortStatus(_) => kind::PORT_STATUS,
             Body::BarrierRequest => kind::BARRIER_REQUEST,
             Body::BarrierReply => kind::BARRIER_REPLY,
-            Body::SetAsync(_) => kind::SET_ASYNC,
             Body::GetAsyncRequest => kind::GET_ASYNC_REQUEST,
             Body::GetAsyncReply(_) => kind::GET_ASYNC_REPLY,
             Body::BundleControl(_) => kind::BUNDLE_CONTROL,
@@ -312,13 +321,13 @@ impl Body {
             Body::FeaturesReply(features) => features.encode(w),
             Body::GetConfigReply(config) | Body::SetConfig(config) => config.encode(w),
             Body::SetPacketInFormat(format) => {
-                vendor(w, NICIRA_VENDOR, nxt::SET_PACKET_IN_FORMAT);
+                put_vendor(w, NICIRA_VENDOR, nxt::SET_PACKET_IN_FORMAT);
                 w.u32(format.number());
             }
             Body::SetAsync(config) | Body::GetAsyncReply(config) => config.encode(version, w),
             Body::PacketIn(pin) => pin.encode(version, w),
             Body::Resume(resume) => {
-                vendor(w, NICIRA_VENDOR, nxt::RESUME);
+                put_vendor(w, NICIRA_VENDOR, nxt::RESUME);
                 resume.encode(version, w);
             }
             Body::PacketOut(packet) => packet.encode(version, w),
@@ -329,24 +338,24 @@ impl Body {
             Body::PortStatus(status) => status.encode(version, w),
             Body::BundleControl(control) => {
                 if version < VERSION_15 {
-                    vendor(w, ONF_VENDOR, onf::BUNDLE_CONTROL);
+                    put_vendor(w, ONF_VENDOR, onf::BUNDLE_CONTROL);
                 }
                 control.encode(w);
             }
             Body::BundleAdd(add) => {
                 if version < VERSION_15 {
-                    vendor(w, ONF_VENDOR, onf::BUNDLE_ADD);
+                    put_vendor(w, ONF_VENDOR, onf::BUNDLE_ADD);
                 }
                 add.encode(w);
             }
             Body::MultipartRequest(request) => request.encode(version, w),
             Body::MultipartReply(reply) => reply.encode(version, w),
             Body::CtFlush(flush) => {
-                vendor(w, NICIRA_VENDOR, nxt::CT_FLUSH);
+                put_vendor(w, NICIRA_VENDOR, nxt::CT_FLUSH);
                 flush.encode(w);
             }
             Body::CtFlushZone(zone) => {
-                vendor(w, NICIRA_VENDOR, nxt::CT_FLUSH_ZONE);
+                put_vendor(w, NICIRA_VENDOR, nxt::CT_FLUSH_ZONE);
                 w.zeros(6);
                 w.u16(*zone);
             }
@@ -357,9 +366,4 @@ impl Body {
             | Body::BarrierReply => {}
         }
     }
-}
-
-fn vendor(w: &mut Writer, vendor: u32, subtype: u32) {
-    w.u32(vendor);
-    w.u32(subtype);
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::header::{NICIRA_VENDOR, nxt};
+use super::header::{NICIRA_VENDOR, nxt, put_vendor};
 use super::packet::packet_summary;
 use super::parts;
 use super::property::{self, Property};
@@ -222,8 +222,7 @@ impl PacketIn {
     }
 
     fn encode_nxt(&self, w: &mut Writer) {
-        w.u32(NICIRA_VENDOR);
-        w.u32(nxt::PACKET_IN);
+        put_vendor(w, NICIRA_VENDOR, nxt::PACKET_IN);
         w.u32(self.buffer_id);
         w.u16(u16::try_from(self.full_len).unwrap_or(u16::MAX));
         w.u8(self.reason);
@@ -252,8 +251,7 @@ impl PacketIn {
     }
 
     fn encode_nxt2(&self, version: u8, w: &mut Writer) {
-        w.u32(NICIRA_VENDOR);
-        w.u32(nxt::PACKET_IN2);
+        put_vendor(w, NICIRA_VENDOR, nxt::PACKET_IN2);
         property::put_bytes(w, PACKET, &self.packet);
         if usize::try_from(self.full_len) != Ok(self.packet.len()) {
             property::put_u32(w, FULL_LEN, self.full_len);

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::header::{VERSION_13, VERSION_15};
-use super::{Body, Message, PacketInFormat, multipart, prerequisite, text};
+use super::{AsyncForm, Body, Message, PacketInFormat, multipart, prerequisite, text};
 
 /// How much is printed of packets: all of their bytes, or their fields only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,11 @@ impl Message {
             Body::GetConfigReply(_) => "OFPT_GET_CONFIG_REPLY",
             Body::SetConfig(_) => "OFPT_SET_CONFIG",
             Body::SetPacketInFormat(_) => "NXT_SET_PACKET_IN_FORMAT",
-            Body::SetAsync(_) => "OFPT_SET_ASYNC",
+            Body::SetAsync(config) => match config.form {
+                AsyncForm::Standard => "OFPT_SET_ASYNC",
+                AsyncForm::Nxt => "NXT_SET_ASYNC_CONFIG",
+                AsyncForm::Nxt2 => "NXT_SET_ASYNC_CONFIG2",
+            },
             Body::GetAsyncRequest => "OFPT_GET_ASYNC_REQUEST",
             Body::GetAsyncReply(_) => "OFPT_GET_ASYNC_REPLY",
             Body::PacketIn(pin) => match pin.format {
