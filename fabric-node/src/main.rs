@@ -1,2 +1,102 @@
-//! The Fabric agent.
-fn main() {}
+//! The Fabric agent: command line.
+
+mod agent;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use fabric_node::config::{self, NodeConfig};
+use fabric_node::serve;
+
+/// Exit code for a command line or a node file that cannot be used.
+const UNUSABLE: u8 = 2;
+
+/// The Fabric agent: one per node.
+#[derive(Debug, Parser)]
+#[command(version, about, long_about = None, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fabric-node run --config /etc/fabric/node.yaml
+  fabric-node status
+  fabric-node status -o json --socket /run/fabric/agent.sock
+
+Exit codes: 0 done, 1 the agent failed or cannot be reached, 2 the command line or the node file cannot be used.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the agent until it is told to end (SIGTERM, SIGINT).
+    Run {
+        /// The node file.
+        #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
+        config: PathBuf,
+    },
+    /// Shows how the running agent is.
+    Status {
+        /// The agent's socket.
+        #[arg(long, value_name = "PATH", default_value = "/run/fabric/agent.sock")]
+        socket: PathBuf,
+        /// What to print.
+        #[arg(short, long, value_enum, default_value_t = Format::Text)]
+        output: Format,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// The body of `GET /v1/status`, as documented in docs/api.md.
+    Json,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { config } => run(&config),
+        Command::Status { socket, output } => status(&socket, output),
+    }
+}
+
+fn run(path: &std::path::Path) -> ExitCode {
+    let hostname = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    let config = match NodeConfig::load(path, &hostname.unwrap_or_default()) {
+        Ok(config) => config,
+        Err(error) => return complain(&error, UNUSABLE),
+    };
+    agent::log(&config.log);
+    match runtime().and_then(|runtime| runtime.block_on(agent::run(config))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error, 1),
+    }
+}
+
+fn status(socket: &std::path::Path, output: Format) -> ExitCode {
+    let asked = runtime().map(|runtime| runtime.block_on(serve::client::status(socket)));
+    let status = match asked {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => return complain(&error, 1),
+        Err(error) => return complain(&error, 1),
+    };
+    match output {
+        Format::Text => print!("{}", serve::render::status(&status, agent::since_epoch())),
+        Format::Json => match serde_json::to_string_pretty(&status) {
+            Ok(text) => println!("{text}"),
+            Err(error) => return complain(&error, 1),
+        },
+    }
+    ExitCode::SUCCESS
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn complain(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    eprintln!("fabric-node: {error}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,168 @@
+//! The loop that ties the rooms to the node.
+//!
+//! One task owns the [`Node`]. It takes what the rooms and the switch report, asks the
+//! node what to do, and hands that out; it never waits for a room. Everything runs on
+//! one thread, so that a packet's way through the agent crosses no processor.
+
+mod carrier;
+mod report;
+mod switch;
+
+use std::io;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fabric_core::node::{Command, Event, Node, NodeConfig as CoreConfig, SwitchCommand};
+use fabric_node::config::NodeConfig;
+use fabric_node::serve::{self, ServeConfig};
+use fabric_node::{attach, host, intake, ports};
+use openflow::client::ClientEvent;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::info;
+
+use report::Reporter;
+use switch::Switch;
+
+/// Events that may wait for the node.
+const EVENTS: usize = 4096;
+/// Events taken before commands go out and others get a turn.
+const BATCH: usize = 64;
+/// Name of the port that carries VXLAN.
+const VXLAN_PORT: &str = "fabric-vxlan";
+
+/// Logs to standard error what the directives let through.
+pub fn log(directives: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_new(directives).unwrap_or_default();
+    let colours = io::IsTerminal::is_terminal(&io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).init();
+}
+
+/// The rooms, as the loop speaks to them.
+struct Rooms {
+    intake: intake::Handle,
+    attach: attach::Handle,
+    host: host::Handle,
+    ports: ports::Handle,
+    switch: Switch,
+}
+
+/// Runs the agent until it is told to end.
+///
+/// # Errors
+/// Where a socket or a thread cannot be had at the start; later failures are reported and waited out.
+pub async fn run(config: NodeConfig) -> io::Result<()> {
+    let (events, mut inbox) = mpsc::channel(EVENTS);
+    let (asks, mut questions) = mpsc::channel(16);
+    let (switch_events, mut switch_inbox) = mpsc::channel(EVENTS);
+    let rooms = start_rooms(&config, &events, switch_events)?;
+    let serving = ServeConfig { socket: config.agent_socket() };
+    let _serve = serve::start(&serving, asks).map_err(io::Error::other)?;
+    let mut node = Node::new(core_config(&config, &rooms));
+    let mut reporter = Reporter::new(&config);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    info!(node = %config.node, "agent starts");
+    loop {
+        let due = node.poll_timeout().map_or_else(|| Instant::now() + Duration::from_secs(3600), |at| at);
+        tokio::select! {
+            biased;
+            Some(event) = switch_inbox.recv() => take_switch(&mut node, event, &mut switch_inbox),
+            Some(event) = inbox.recv() => take(&mut node, event, &mut inbox),
+            Some(question) = questions.recv() => reporter.answer(question, &node, &rooms),
+            () = tokio::time::sleep_until(due.into()) => node.handle_timeout(Instant::now()),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+        reporter.watch(&node);
+        while let Some(command) = node.poll_command() {
+            rooms.carry_out(command, &events).await;
+        }
+    }
+    info!(node = %config.node, "agent ends; what is in the switch stays");
+    Ok(())
+}
+
+fn start_rooms(
+    config: &NodeConfig,
+    events: &mpsc::Sender<Event>,
+    switch_events: mpsc::Sender<ClientEvent>,
+) -> io::Result<Rooms> {
+    let directory =
+        intake::directory::DirectoryConfig { directory: config.store.directory.clone(), node: config.node.clone() };
+    let attach = attach::AttachConfig { socket: config.cni_socket() };
+    Ok(Rooms {
+        intake: intake::directory::start(&directory, events.clone())?,
+        attach: attach::start(attach, events.clone()).map_err(io::Error::other)?,
+        host: host::start(host::HostConfig::default(), events.clone()),
+        ports: ports::start(ports_config(config), events.clone()),
+        switch: Switch::start(&config.ovs.run_dir.join(format!("{}.mgmt", config.bridge)), switch_events),
+    })
+}
+
+fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
+    ports::PortsConfig {
+        database: config.ovs.database.clone(),
+        bridge: config.bridge.clone(),
+        datapath: config.ovs.datapath,
+        tunnel: VXLAN_PORT.to_owned(),
+        ..ports::PortsConfig::new(&config.node)
+    }
+}
+
+fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
+    let limits = &config.limits;
+    CoreConfig {
+        node: config.node.as_str().into(),
+        bridge: config.bridge.clone(),
+        vxlan_port: VXLAN_PORT.to_owned(),
+        carrier_mtu: carrier::mtu(&config.tunnels),
+        software_checksums: rooms.ports.is_userspace(),
+        punts_per_second: limits.conversations_per_second,
+        verdicts_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
+        claim_rest: config.claim_rest(),
+        reconcile_every: config.reconcile(),
+        seed: u64::from(since_epoch().subsec_nanos()) << 32 | u64::from(std::process::id()),
+    }
+}
+
+/// Time since the Unix epoch.
+pub fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn take(node: &mut Node, event: Event, inbox: &mut mpsc::Receiver<Event>) {
+    let now = Instant::now();
+    node.handle(event, now);
+    for _ in 1..BATCH {
+        match inbox.try_recv() {
+            Ok(event) => node.handle(event, now),
+            Err(_) => break,
+        }
+    }
+}
+
+fn take_switch(node: &mut Node, event: ClientEvent, inbox: &mut mpsc::Receiver<ClientEvent>) {
+    let now = Instant::now();
+    let mut next = Some(event);
+    for _ in 0..BATCH {
+        let Some(event) = next.or_else(|| inbox.try_recv().ok()) else { break };
+        if let Some(event) = switch::translate(event) {
+            node.handle(Event::Switch(event), now);
+        }
+        next = None;
+    }
+}
+
+impl Rooms {
+    async fn carry_out(&self, command: Command, events: &mpsc::Sender<Event>) {
+        match command {
+            Command::Switch(SwitchCommand::Learn { flows, resume }) => self.switch.learn(flows, resume),
+            Command::Switch(command) => self.switch.carry_out(command, events),
+            Command::Ports { task, command } => self.ports.send(task, command).await,
+            Command::Claim { task, command } => self.intake.send(task, command).await,
+            Command::Wire { task, command } => self.attach.wire(task, command).await,
+            Command::Host(state) => self.host.apply(state),
+            Command::Reply { id, reply } => self.attach.reply(id, reply).await,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What the agent says of itself: status for people and tools, and changes of state for the log.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use fabric_api::{
+    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind, Switch as SwitchStatus,
+    TableFlows, World as WorldReport, WorldCounts,
+};
+use fabric_core::node::{AttachmentStatus, Node, StatusView};
+use fabric_core::pipeline::vocabulary::Cookie;
+use fabric_node::config::NodeConfig;
+use fabric_node::serve::Ask;
+use openflow::FlowStats;
+use openflow::message::FlowRequest;
+use policy::World;
+use tracing::{info, warn};
+
+use super::{Rooms, since_epoch};
+
+/// Remembers since when the agent is as it is.
+pub struct Reporter {
+    bridge: String,
+    directory: String,
+    node: String,
+    state: State,
+    since: u64,
+    was_running: bool,
+}
+
+impl Reporter {
+    /// A reporter for an agent that has just started.
+    pub fn new(config: &NodeConfig) -> Reporter {
+        Reporter {
+            bridge: config.bridge.clone(),
+            directory: config.store.directory.display().to_string(),
+            node: config.node.clone(),
+            state: State::Starting,
+            since: since_epoch().as_secs(),
+            was_running: false,
+        }
+    }
+
+    /// Notes and logs a change of state.
+    pub fn watch(&mut self, node: &Node) {
+        let lack = node.lacks();
+        let state = match (&lack, self.was_running) {
+            (None, _) => State::Running,
+            (Some(_), true) => State::Degraded,
+            (Some(_), false) => State::Starting,
+        };
+        if state == self.state {
+            return;
+        }
+        match lack {
+            None => info!("containers can be attached"),
+            Some(lack) => warn!(%lack, "containers cannot be attached; what runs goes on"),
+        }
+        self.was_running |= state == State::Running;
+        self.state = state;
+        self.since = since_epoch().as_secs();
+    }
+
+    /// Answers a question. What has to be read from the switch is read beside the loop.
+    pub fn answer(&self, question: Ask, node: &Node, rooms: &Rooms) {
+        match question {
+            Ask::World(reply) => {
+                let view = node.status(Instant::now());
+                let report = WorldReport {
+                    synced: view.world_synced,
+                    counts: counts(view.world),
+                    problems: problems(&view, rooms),
+                };
+                let _ = reply.send(report);
+            }
+            Ask::Status(reply) => {
+                let mut status = self.status(node, rooms);
+                let reads = rooms.switch.reads().clone();
+                tokio::spawn(async move {
+                    if let Ok(dump) = reads.dump_flows(FlowRequest::default()).await {
+                        status.drops = drops(&dump);
+                    }
+                    let _ = reply.send(status);
+                });
+            }
+        }
+    }
+
+    fn status(&self, node: &Node, rooms: &Rooms) -> Status {
+        let view = node.status(Instant::now());
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.node.clone(),
+            state: self.state,
+            since: self.since,
+            waiting_for: view.lacks.iter().cloned().collect(),
+            switch: SwitchStatus {
+                connected: view.switch_connected,
+                database_connected: view.ports_ready,
+                bridge: self.bridge.clone(),
+                ovs_version: rooms.ports.ovs_version(),
+                datapath: Some(rooms.ports.datapath_type()),
+            },
+            store: Store {
+                kind: StoreKind::Directory,
+                location: self.directory.clone(),
+                synced: view.world_synced,
+            },
+            world: counts(view.world),
+            attachments: view.attachments.iter().map(attachment).collect(),
+            leases: leases(&view),
+            flows: flows(&view),
+            punts: punts(&view),
+            drops: BTreeMap::new(),
+            problems: problems(&view, rooms),
+        }
+    }
+}
+
+fn count(items: usize) -> u64 {
+    u64::try_from(items).unwrap_or(u64::MAX)
+}
+
+fn counts(world: &World) -> WorldCounts {
+    let of = |kind: policy::Kind| count(world.count(kind));
+    WorldCounts {
+        namespaces: of(policy::Kind::Namespace),
+        pods: of(policy::Kind::Pod),
+        nodes: of(policy::Kind::Node),
+        networks: of(policy::Kind::Network),
+        claims: of(policy::Kind::IpClaim),
+        network_policies: of(policy::Kind::NetworkPolicy),
+        cluster_network_policies: of(policy::Kind::ClusterNetworkPolicy),
+        services: of(policy::Kind::Service),
+        endpoint_slices: of(policy::Kind::EndpointSlice),
+    }
+}
+
+fn attachment(attachment: &AttachmentStatus) -> Attachment {
+    Attachment {
+        container: attachment.key.container_id.clone(),
+        ifname: attachment.key.ifname.clone(),
+        pod: attachment.pod.clone(),
+        network: attachment.network.clone(),
+        addresses: attachment.addresses.clone(),
+        mac: attachment.mac.to_string(),
+        port: attachment.host_name.clone(),
+        ofport: attachment.port,
+        zone: attachment.zone,
+        ready: attachment.ready,
+    }
+}
+
+fn leases(view: &StatusView<'_>) -> Vec<Lease> {
+    let held = view.claims.iter().map(|claim| Lease {
+        ip: claim.ip,
+        network: claim.network.to_string(),
+        owner: claim.owner.clone(),
+        state: LeaseState::Held,
+    });
+    let nobody = |ip, state| Lease {
+        ip,
+        network: view.world.network_of(ip).map(|network| network.name.to_string()).unwrap_or_default(),
+        owner: String::new(),
+        state,
+    };
+    let claiming = view.claiming.iter().map(|ip| nobody(*ip, LeaseState::Claiming));
+    let resting = view.resting.iter().map(|ip| nobody(*ip, LeaseState::Resting));
+    let mut leases: Vec<Lease> = held.chain(claiming).chain(resting).collect();
+    leases.sort_by_key(|lease| lease.ip);
+    leases
+}
+
+fn flows(view: &StatusView<'_>) -> Flows {
+    let learned = view.learned_flows.iter();
+    Flows {
+        r#static: count(view.static_flows),
+        learned: learned.map(|(table, n)| TableFlows { table: (*table).to_owned(), flows: count(*n) }).collect(),
+    }
+}
+
+fn punts(view: &StatusView<'_>) -> Vec<Punts> {
+    view.punts
+        .iter()
+        .map(|(table, outcome, packets)| Punts { table: table.to_owned(), outcome: outcome.to_owned(), packets })
+        .collect()
+}
+
+/// Packets dropped by cause, of the flows that are in the switch.
+fn drops(dump: &[FlowStats]) -> BTreeMap<String, u64> {
+    let mut drops = BTreeMap::new();
+    for stats in dump {
+        if let Some(cause) = Cookie(stats.flow.cookie).dropped_for() {
+            *drops.entry(cause.name().to_owned()).or_default() += stats.packets;
+        }
+    }
+    drops
+}
+
+fn problems(view: &StatusView<'_>, rooms: &Rooms) -> Vec<Problem> {
+    let mut problems = rooms.intake.problems();
+    problems.extend(view.world.problems().into_iter().map(|problem| Problem {
+        source: problem.source.to_string(),
+        object: problem.object.as_ref().map(ToString::to_string),
+        field: problem.field,
+        message: problem.message,
+    }));
+    let here = |room: &str, message: &String| Problem {
+        source: room.to_owned(),
+        object: None,
+        field: String::new(),
+        message: message.clone(),
+    };
+    problems.extend(rooms.host.problems().borrow().iter().map(|message| here("host", message)));
+    problems.extend(rooms.ports.problems().iter().map(|message| here("ports", message)));
+    problems.sort();
+    problems
+}
