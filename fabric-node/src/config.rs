@@ -36,8 +36,8 @@ pub struct NodeConfig {
     /// Name of the bridge that carries the pods. Default: `br-fabric`.
     #[serde(default = "default_bridge")]
     pub bridge: String,
-    /// What carries the tunnels: the MTU of the pods follows from that of this interface. Without it, 1,500 bytes
-    /// are assumed.
+    /// What carries the tunnels: the MTU of the pods follows from that of this interface. Without it, 1,500
+    /// bytes are assumed.
     #[serde(default)]
     pub tunnels: Tunnels,
     /// The agent's own sockets.
@@ -62,7 +62,8 @@ pub struct NodeConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Store {
-    /// A folder of manifests (`*.yaml`, `*.yml`, `*.json`), with the claims in `.claims` below it. It must exist.
+    /// A folder of manifests (`*.yaml`, `*.yml`, `*.json`), with the claims in `.claims` below it. It must
+    /// exist.
     pub directory: PathBuf,
 }
 
@@ -129,8 +130,8 @@ impl Default for Sockets {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Packets a second that may ask the agent about new conversations, out of one pod and, counted apart, into it;
-    /// those above are dropped, and their senders retransmit. At least 1. Default: 1,000.
+    /// Packets a second that may ask the agent about new conversations, out of one pod and, counted apart,
+    /// into it; those above are dropped, and their senders retransmit. At least 1. Default: 1,000.
     pub conversations_per_second: u32,
     /// Learned flows that one pod may hold; the least recently used make room. At least 64. Default: 4,096.
     pub learned_flows_per_pod: u32,

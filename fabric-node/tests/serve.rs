@@ -1,5 +1,7 @@
 //! The agent's socket, asked over a real unix socket.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
+
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;

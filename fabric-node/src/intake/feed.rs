@@ -29,7 +29,8 @@ impl Feed {
         (Self { events, reports }, Problems(receiver))
     }
 
-    /// Tells one change of the store; no edits are no event. Waits where the node is busy: for a thread that may block.
+    /// Tells one change of the store; no edits are no event. Waits where the node is busy: for a thread that
+    /// may block.
     ///
     /// # Errors
     /// [`Ended`] where the node is gone.
@@ -48,7 +49,8 @@ impl Feed {
         self.events.blocking_send(Event::WorldSynced).map_err(|_| Ended)
     }
 
-    /// Replaces what is wrong as seen by one watch, `part`. Each cause is logged when it comes and when it goes.
+    /// Replaces what is wrong as seen by one watch, `part`. Each cause is logged when it comes and when it
+    /// goes.
     pub fn report(&self, part: &'static str, problems: Vec<Problem>) {
         self.reports.send_if_modified(|reports| {
             let before = reports.get(part).cloned().unwrap_or_default();

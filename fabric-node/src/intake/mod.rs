@@ -34,9 +34,9 @@ const QUEUE: usize = 1_024;
 
 /// Where the cluster's objects and the claims of addresses are kept.
 ///
-/// A store watches from when it is opened with a [`Feed`] until it is dropped: all objects and claims go to the
-/// feed, then [`Feed::listed`], then every change. A store that is away is a problem for as long as it is; what
-/// is known stays known.
+/// A store watches from when it is opened with a [`Feed`] until it is dropped: all objects and claims go to
+/// the feed, then [`Feed::listed`], then every change. A store that is away is a problem for as long as it
+/// is; what is known stays known.
 pub trait Store: Send + Sync + 'static {
     /// Creates the claim, and has told the feed of it when it returns.
     ///
@@ -45,15 +45,16 @@ pub trait Store: Send + Sync + 'static {
     /// store cannot tell or cannot write. A failed create leaves no claim behind.
     fn create(&self, claim: IpClaim) -> impl Future<Output = Result<(), ClaimError>> + Send;
 
-    /// Removes the claim of the address where its owner is `owner`, and has told the feed of it when it returns.
-    /// Where there is none, or another's, there is nothing to do.
+    /// Removes the claim of the address where its owner is `owner`, and has told the feed of it when it
+    /// returns. Where there is none, or another's, there is nothing to do.
     ///
     /// # Errors
     /// [`ClaimError::Store`] where the store cannot tell or cannot remove it.
     fn release(&self, ip: IpAddr, owner: String) -> impl Future<Output = Result<(), ClaimError>> + Send;
 }
 
-/// Starts the room, within a tokio runtime, on the store that `open` opens. It ends when the handle is dropped.
+/// Starts the room, within a tokio runtime, on the store that `open` opens. It ends when the handle is
+/// dropped.
 ///
 /// # Errors
 /// Those of `open`.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
-/// Listens at `path`, in place of a socket that a former process left there. Whenever the socket is at its path,
-/// root alone may connect to it.
+/// Listens at `path`, in place of a socket that a former process left there. Whenever the socket is at its
+/// path, root alone may connect to it.
 ///
 /// # Errors
-/// [`ErrorKind::AddrInUse`] where somebody listens there; else what the system says. The message names the path.
+/// [`ErrorKind::AddrInUse`] where somebody listens there; else what the system says. The message names the
+/// path.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, &error))?;

@@ -127,7 +127,8 @@ impl Book {
         self.files.keys()
     }
 
-    /// A file was read. The names returned are of files to be read again, since an object of theirs is in force by this.
+    /// A file was read. The names returned are of files to be read again, since an object of theirs is in
+    /// force by this.
     pub(super) fn apply(
         &mut self,
         file: &FileName,

@@ -80,7 +80,8 @@ pub(super) fn address_of(name: &str) -> Option<IpAddr> {
 impl ClaimFolder {
     /// The folder at `path`, used by the agent of `node`; nothing is touched.
     pub(super) fn new(path: PathBuf, node: &str) -> Self {
-        // Nodes that share the folder may have equal process ids, and a process may have that of an earlier one.
+        // Nodes that share the folder may have equal process ids, and a process may have that of an earlier
+        // one.
         let chance = RandomState::new().build_hasher().finish();
         let prefix = format!("{node}-{}-{chance:016x}", std::process::id());
         Self { aside: path.join(".tmp"), path, prefix, count: AtomicU64::new(0) }

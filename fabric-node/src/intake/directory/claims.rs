@@ -99,7 +99,8 @@ impl Watcher {
         }
     }
 
-    /// Looks at these addresses and those asked for, tells the node what changed, and then says so to who asked.
+    /// Looks at these addresses and those asked for, tells the node what changed, and then says so to who
+    /// asked.
     fn look(&mut self, mut addresses: BTreeSet<IpAddr>, looks: Vec<Look>) -> Result<(), Ended> {
         addresses.extend(looks.iter().map(|look| look.ip));
         let edits = addresses.into_iter().filter_map(|ip| self.examine(ip)).collect();

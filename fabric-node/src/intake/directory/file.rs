@@ -36,8 +36,8 @@ impl From<&Metadata> for Fingerprint {
 /// Reads a file, with its fingerprint from before the reading: a later write shows in a later one.
 ///
 /// # Errors
-/// Where it is not there, no regular file (a pipe would hold the reader for ever), larger than what is sensible,
-/// or not to be read.
+/// Where it is not there, no regular file (a pipe would hold the reader for ever), larger than what is
+/// sensible, or not to be read.
 pub(super) fn read(path: &Path) -> io::Result<(Vec<u8>, Fingerprint)> {
     let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let metadata = file.metadata()?;

@@ -95,7 +95,8 @@ impl Watcher {
         if self.listed.is_none() {
             return self.examine(suspects);
         }
-        // Nothing is decided before the first list is complete: it need not be one change, and would be a large one.
+        // Nothing is decided before the first list is complete: it need not be one change, and would be a
+        // large one.
         suspects.into_iter().try_for_each(|name| self.examine(BTreeSet::from([name])))
     }
 

@@ -22,12 +22,12 @@ use nix::sys::statfs::statfs;
 
 /// Between two comparisons of the listing, where inotify tells of every change: only to repair.
 const REPAIR: Duration = Duration::from_secs(60);
-/// Between two comparisons of the listing, where it does not; and between two looks whether the folder is at its path,
-/// since inotify does not tell where a folder above it was moved.
+/// Between two comparisons of the listing, where it does not; and between two looks whether the folder is at
+/// its path, since inotify does not tell where a folder above it was moved.
 const POLL: Duration = Duration::from_secs(1);
 
-/// File systems that other machines write, by `f_type` of statfs(2) (`linux/magic.h` and the file systems' sources):
-/// NFS, SMB1, CIFS, SMB2, 9P, Ceph, FUSE (virtiofs too), AFS, GFS2, OCFS2, Lustre.
+/// File systems that other machines write, by `f_type` of statfs(2) (`linux/magic.h` and the file systems'
+/// sources): NFS, SMB1, CIFS, SMB2, 9P, Ceph, FUSE (virtiofs too), AFS, GFS2, OCFS2, Lustre.
 const SHARED: [u64; 11] = [
     0x6969,
     0x517b,
@@ -163,8 +163,8 @@ impl Watch {
         }
     }
 
-    /// Whether an entry that was just made needs no more writing: it is a link, symbolic or hard, to something
-    /// written before. Nobody closes such a one after writing.
+    /// Whether an entry that was just made needs no more writing: it is a link, symbolic or hard, to
+    /// something written before. Nobody closes such a one after writing.
     fn appeared_whole(&self, name: &OsString) -> bool {
         self.appearance == Appearance::Whole
             || fs::symlink_metadata(self.path.join(name))
