@@ -56,7 +56,7 @@ impl Node {
             }
         }
         self.counts.answered(punt.table, verdict);
-        let resume = (verdict == Verdict::Resume).then(|| packet_in.resume());
+        let resume = (verdict == Verdict::Resume).then(|| packet_in.into_resume());
         if resume.is_some() || !flows.is_empty() {
             self.command(Command::Switch(SwitchCommand::Learn { flows, resume }));
         }

@@ -31,6 +31,7 @@ impl PuntCounts {
     pub(super) fn unreadable(&mut self, error: PuntError) {
         let outcome = match error {
             PuntError::Metadata(_) => "foreign",
+            PuntError::NotPaused => "expired",
             PuntError::NotIp => "malformed",
         };
         *self.counts.entry((Table::Punt.name(), outcome)).or_default() += 1;

@@ -43,6 +43,9 @@ pub enum PuntError {
     /// Its metadata lacks a field that the pipeline sets.
     #[error("packet-in without {0}")]
     Metadata(&'static str),
+    /// It does not wait in the switch: its time to live ended, and nobody is to be told.
+    #[error("packet-in that is not paused")]
+    NotPaused,
     /// It is no IP packet, or is cut short before its addresses end.
     #[error("packet-in with a packet that is no IP")]
     NotIp,
@@ -54,6 +57,9 @@ impl Punt {
     /// # Errors
     /// For a packet-in that the pipeline did not send, and for packets without addresses.
     pub fn read(packet_in: &PacketIn) -> Result<Punt, PuntError> {
+        if packet_in.continuation.is_none() {
+            return Err(PuntError::NotPaused);
+        }
         let metadata = |field: Field| packet_in.metadata.exact(field);
         let small = |field: Field| metadata(field).and_then(|v| u32::try_from(v).ok());
         let flags = small(REG_FLAGS).ok_or(PuntError::Metadata("reg0"))?;

@@ -66,12 +66,16 @@ fn guard(world: &World) -> Vec<Flow> {
     let table = Table::Guard;
     let pod = || from(Origin::Pod);
     let tagged = pod().with_mask(Field::VLAN_TCI, 0x1000u16, 0x1000u16);
-    let multicast_v4 = pod().with(Field::ETH_TYPE, 0x0800u16).with_mask(
+    let multicast_v4 = ip(not_from(Origin::Physical), Family::V4).with_mask(
         Field::IPV4_DST,
         std::net::Ipv4Addr::new(224, 0, 0, 0),
         std::net::Ipv4Addr::new(224, 0, 0, 0),
     );
-    let multicast_v6 = ip(pod(), Family::V6).with_mask(Field::IPV6_DST, 0xff_u128 << 120, 0xff_u128 << 120);
+    let multicast_v6 = ip(not_from(Origin::Physical), Family::V6).with_mask(
+        Field::IPV6_DST,
+        0xff_u128 << 120,
+        0xff_u128 << 120,
+    );
     let mut flows = vec![
         drop_for(Cause::VlanTag, table, priority::FIRST, tagged),
         drop_for(Cause::SpoofedDiscovery, table, priority::FORGED_DISCOVERY, discovery(pod(), SOLICITATION)),
