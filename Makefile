@@ -38,7 +38,7 @@ test: deps
 test-peers: deps
 	@command -v go >/dev/null || { echo 'make test-peers builds libcni with Go 1.21 or later: install it' >&2; exit 6; }
 	$(CARGO) build --locked --workspace --bins
-	$(CARGO) test --locked -p fabric-tests --features peers --test peers -- --test-threads=1
+	$(CARGO) test --locked -p fabric-tests --features peers --test peers -- --nocapture
 
 bench: deps
 	$(CARGO) build --locked --release --workspace --bins
