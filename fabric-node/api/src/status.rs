@@ -10,7 +10,7 @@ use crate::{Problem, WorldCounts};
 
 /// The answer to `GET /v1/status`: the agent as it is at the moment of the question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// Version of the agent.
     pub version: String,
@@ -21,7 +21,6 @@ pub struct Status {
     /// When it came to be in this state: seconds since the Unix epoch.
     pub since: u64,
     /// What it waits for or lacks, one a line; empty in [`State::Running`].
-    #[serde(default)]
     pub waiting_for: Vec<String>,
     /// The switch of this node.
     pub switch: Switch,

@@ -6,7 +6,7 @@ use crate::Problem;
 
 /// The answer to `GET /v1/world`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct World {
     /// Whether every watch has delivered its first full list; no packet is judged before.
     pub synced: bool,

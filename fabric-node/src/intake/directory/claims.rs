@@ -21,7 +21,8 @@ use super::watch::{Appearance, Listener, News, Watch};
 use super::{Listed, Look};
 use crate::intake::feed::{Ended, Feed};
 
-const PART: &str = "claims";
+/// What reports call this thread's part.
+pub(super) const PART: &str = "claims";
 /// Between two looks for a folder that is away.
 const RETRY: Duration = Duration::from_millis(500);
 

@@ -19,7 +19,8 @@ use super::file::{self, Fingerprint};
 use super::watch::{Appearance, Listener, News, Watch};
 use crate::intake::feed::{Ended, Feed};
 
-const PART: &str = "manifests";
+/// What reports call this thread's part.
+pub(super) const PART: &str = "manifests";
 /// Between two looks for a folder that is away.
 const RETRY: Duration = Duration::from_millis(500);
 /// An editor's several steps are one change where they are no further apart than this.
@@ -72,16 +73,24 @@ impl Watcher {
             if let Some(listed) = self.listed.take() {
                 listed.one()?;
             }
-            let news = watch.wait(&self.bell);
-            self.bell.heard().ok_or(Ended)?;
-            let news = if news.is_nothing() { news } else { watch.settle(news, &self.bell, QUIET, ROUNDS) };
-            match news {
+            match self.news(&mut watch)? {
                 News::Names(names) => self.update(names.iter().filter_map(|name| name.to_str()).collect())?,
                 News::Everything => match self.list() {
                     Ok(found) => self.compare(&found)?,
                     Err(_) => return Ok(()),
                 },
                 News::Away => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits until something has happened.
+    fn news(&self, watch: &mut Watch) -> Result<News, Ended> {
+        loop {
+            let news = watch.wait(&self.bell);
+            self.bell.heard().ok_or(Ended)?;
+            if !news.is_nothing() {
+                return Ok(watch.settle(news, &self.bell, QUIET, ROUNDS));
             }
         }
     }

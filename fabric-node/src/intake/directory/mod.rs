@@ -26,11 +26,13 @@ mod watch;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use fabric_api::Problem;
 use fabric_core::node::{ClaimError, Event};
 use policy::IpClaim;
 use tokio::sync::{mpsc, oneshot};
@@ -84,6 +86,7 @@ impl Directory {
         let (manifests_bell, manifests_listener) = bell()?;
         let (claims_bell, claims_listener) = bell()?;
         let listed = Listed { feed: feed.clone(), missing: Arc::new(AtomicUsize::new(2)) };
+        let of_threads = feed.clone();
         let manifests = manifests::Watcher::new(
             config.directory.clone(),
             manifests_listener,
@@ -91,8 +94,8 @@ impl Directory {
             listed.clone(),
         );
         let claims_watcher = claims::Watcher::new(Arc::clone(&claims), claims_listener, feed, listed);
-        spawn("manifests", move || manifests.run())?;
-        spawn("claims", move || claims_watcher.run())?;
+        spawn(manifests::PART, of_threads.clone(), move || manifests.run())?;
+        spawn(claims::PART, of_threads, move || claims_watcher.run())?;
         Ok(Self { claims, claims_bell, _manifests_bell: manifests_bell })
     }
 
@@ -126,11 +129,21 @@ impl Store for Directory {
     }
 }
 
-/// Starts a thread that watches until the agent ends.
-fn spawn(name: &str, work: impl FnOnce() -> Result<(), Ended> + Send + 'static) -> io::Result<()> {
+/// Starts a thread that watches until the agent ends. One that fails in a way that it should not have is a
+/// problem.
+fn spawn(
+    name: &'static str,
+    feed: Feed,
+    work: impl FnOnce() -> Result<(), Ended> + Send + 'static,
+) -> io::Result<()> {
     let watching = move || {
-        // It ends because nobody listens any more: there is nobody to tell, either.
-        let _ = work();
+        // One that returns has nobody left who listens.
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            let message =
+                "the thread that watches them failed, which is a bug of the agent; restart the agent";
+            let (source, message) = (name.to_owned(), message.to_owned());
+            feed.report(name, vec![Problem { source, object: None, field: String::new(), message }]);
+        }
     };
     thread::Builder::new().name(name.to_owned()).spawn(watching).map(drop)
 }
