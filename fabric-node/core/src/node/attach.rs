@@ -364,7 +364,8 @@ impl Node {
         self.leave(key);
     }
 
-    fn pod_mtu(&self, network: &Network) -> u32 {
+    /// What fits into the carrying interface with the encapsulation around it.
+    pub(super) fn pod_mtu(&self, network: &Network) -> u32 {
         match network.mode {
             Mode::Overlay { .. } => {
                 let node = self.world.node(&self.config.node);

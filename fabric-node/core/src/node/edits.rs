@@ -115,7 +115,7 @@ impl Node {
         let others = self.world.nodes().filter(|node| node.name != self.config.node);
         HostState {
             device: self.config.bridge.clone(),
-            mtu: self.config.carrier_mtu,
+            mtu: overlays.iter().map(|n| self.pod_mtu(n)).min().unwrap_or(self.config.carrier_mtu),
             gateway_mac: Some(ROUTER_MAC),
             gateways: vec![HOST_NEXT_HOP_V4.into(), HOST_NEXT_HOP_V6.into()],
             routes: overlays.iter().flat_map(|n| n.cidrs.iter().copied()).collect(),

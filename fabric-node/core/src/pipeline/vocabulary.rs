@@ -393,6 +393,8 @@ pub fn octets(address: IpAddr) -> Vec<u8> {
 const FIRST_POD_METER: u32 = 16;
 /// Meter for new conversations that the host opens.
 pub const HOST_METER: u32 = 1;
+/// Meter for new conversations that tunnels bring to the node itself.
+pub const TUNNEL_METER: u32 = 2;
 
 /// Meter for new conversations that a pod opens.
 #[must_use]

@@ -39,7 +39,7 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
 /// The node's meters: `rate` punts a second.
 #[must_use]
 pub fn node_meters(rate: u32) -> Vec<MeterMod> {
-    vec![punt_meter(HOST_METER, rate)]
+    vec![punt_meter(HOST_METER, rate), punt_meter(TUNNEL_METER, rate)]
 }
 
 fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
