@@ -22,6 +22,10 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// First and longest wait before a peer that was given up is asked again.
 const REST: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
+/// Time after which a peer that answered is asked once more where a device changed: a switch that is starting may
+/// have passed the answer on before it had its tunnel port, and learns only while it has one.
+const CONFIRM: Duration = Duration::from_secs(1);
+
 /// Silent peers that are named one by one.
 const NAMED: usize = 5;
 
@@ -42,6 +46,8 @@ struct Peer {
     next: Instant,
     /// Times given up in a row.
     failures: u32,
+    /// Whether one answer is not enough.
+    confirm: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +68,7 @@ impl Peers {
     pub fn set(&mut self, wanted: &BTreeSet<IpAddr>, now: Instant) {
         self.peers.retain(|address, _| wanted.contains(address));
         for address in wanted {
-            let fresh = Peer { hop: None, stage: Stage::Cold, next: now, failures: 0 };
+            let fresh = Peer { hop: None, stage: Stage::Cold, next: now, failures: 0, confirm: false };
             self.peers.entry(*address).or_insert(fresh);
         }
         self.announced = false;
@@ -73,6 +79,7 @@ impl Peers {
     pub fn unsettle(&mut self, now: Instant) {
         for peer in self.peers.values_mut() {
             peer.chill(now);
+            peer.confirm = true;
         }
     }
 
@@ -81,6 +88,7 @@ impl Peers {
         let behind = |peer: &&mut Peer| peer.hop.is_none_or(|hop| hop.device == device);
         for peer in self.peers.values_mut().filter(behind) {
             peer.chill(now);
+            peer.confirm = true;
         }
     }
 
@@ -128,7 +136,8 @@ impl Peers {
         let refresh = self.refresh;
         for peer in self.peers.values_mut().filter(|peer| peer.hop == Some(hop)) {
             if matches!(peer.stage, Stage::Asked { .. } | Stage::GivenUp) {
-                (peer.stage, peer.failures, peer.next) = (Stage::Warm, 0, now + refresh);
+                let pause = if std::mem::take(&mut peer.confirm) { CONFIRM } else { refresh };
+                (peer.stage, peer.failures, peer.next) = (Stage::Warm, 0, now + pause);
             }
         }
     }

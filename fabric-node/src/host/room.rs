@@ -22,6 +22,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Time after which something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
+/// Time between two attempts to set an MTU that something else sets too.
+const TRUCE: Duration = Duration::from_secs(10);
+
 /// Time before a netlink socket that failed is opened again.
 const REOPEN: Duration = Duration::from_millis(500);
 
@@ -32,9 +35,7 @@ pub async fn run(
     problems: watch::Sender<Vec<String>>,
     events: mpsc::Sender<Event>,
 ) {
-    let peers = Peers::new(config.refresh, config.patience);
-    let (state, device, masquerade, compare, undone) = (None, None, None, None, Vec::new());
-    let mut room = Room { config, state, device, masquerade, peers, compare, undone, problems };
+    let mut room = Room::new(config, problems);
     loop {
         let (netlink, mut changes) = match Netlink::open() {
             Ok(opened) => opened,
@@ -77,6 +78,8 @@ struct Room {
     config: HostConfig,
     state: Option<HostState>,
     device: Option<Link>,
+    /// When the MTU was set last.
+    mtu_set: Option<Instant>,
     /// The script that `nft` accepted last.
     masquerade: Option<String>,
     peers: Peers,
@@ -88,6 +91,20 @@ struct Room {
 }
 
 impl Room {
+    fn new(config: HostConfig, problems: watch::Sender<Vec<String>>) -> Self {
+        Self {
+            peers: Peers::new(config.refresh, config.patience),
+            config,
+            state: None,
+            device: None,
+            mtu_set: None,
+            masquerade: None,
+            compare: None,
+            undone: Vec::new(),
+            problems,
+        }
+    }
+
     fn want(&mut self, state: Option<HostState>) {
         let now = Instant::now();
         if let Some(state) = &state {
@@ -148,7 +165,7 @@ impl Room {
         problems.extend(forwarding(state, netlink).await.err());
         match find(state, netlink).await {
             Ok(found) => {
-                self.device.clone_from(&found.link);
+                self.found_device(found.link.as_ref());
                 if found.link.is_none() {
                     problems
                         .push(format!("device {} does not exist; is ovs-vswitchd running?", state.device));
@@ -160,13 +177,40 @@ impl Room {
                     problems.extend(sysctl::device(&state.device, true, v6));
                 }
                 for step in steps {
-                    problems.extend(take(&step, &state.device, netlink).await.err());
+                    let outcome = match self.truce(&step, &found) {
+                        Some(problem) => Err(problem),
+                        None => take(&step, &state.device, netlink).await,
+                    };
+                    problems.extend(outcome.err());
                 }
             }
             Err(error) => problems.push(format!("rtnetlink: cannot read the host's state: {error}")),
         }
         problems.extend(self.masquerade(state).await.err());
         problems
+    }
+
+    /// A bridge that was made anew has forgotten its peers.
+    fn found_device(&mut self, found: Option<&Link>) {
+        let index = |link: Option<&Link>| link.map(|link| link.index);
+        if found.is_some() && index(found) != index(self.device.as_ref()) {
+            self.peers.unsettle(Instant::now() + GATHER);
+        }
+        self.device = found.cloned();
+    }
+
+    /// Leaves an MTU alone that something else has just changed, or the two would change it for ever.
+    fn truce(&mut self, step: &Step, found: &Found) -> Option<String> {
+        let (Step::SetLink { mtu, .. }, Some(link)) = (step, &found.link) else { return None };
+        let now = Instant::now();
+        if link.up && self.mtu_set.is_some_and(|set| now < set + TRUCE) {
+            let found = link.mtu;
+            return Some(format!(
+                "MTU {mtu} of the bridge's device: something sets it to {found}; is mtu_request of its Interface {mtu}?"
+            ));
+        }
+        self.mtu_set = Some(now);
+        None
     }
 
     /// Runs the script of the state: whenever there is something to masquerade, since others may have removed it.

@@ -3,7 +3,7 @@
 //! ```text
 //! Queued --batch--> Sent --answer--> Written --the switch has acted--> outcome
 //!    ^                |                 |
-//!    '--- not taken, connection lost ---'
+//!    '--- refused, connection lost, no sign of the switch ---'
 //! ```
 //! All commands that are queued while a transaction is under way go out together in the
 //! next one: what costs is the switch's reconfiguration, which it does once for all
@@ -35,6 +35,10 @@ const BATCH: usize = 256;
 /// Times that a command is tried anew after the database refused it.
 const TRIES: u32 = 3;
 
+/// Time after which the database is asked to have the switch act once more: a switch that meets another's change
+/// while it reports drops its report.
+const NUDGE: Duration = Duration::from_secs(1);
+
 /// What a command came to.
 pub type Verdict = (Task, Result<Option<PortRow>, String>);
 
@@ -54,6 +58,8 @@ struct Errand {
     command: PortsCommand,
     deadline: Instant,
     stage: Stage,
+    /// Whether the database has it.
+    written: bool,
     /// Times that the database refused it.
     refused: u32,
 }
@@ -71,6 +77,7 @@ enum Stage {
         next_cfg: i64,
         /// Whether the view has shown what was written.
         seen: bool,
+        since: Instant,
     },
 }
 
@@ -102,8 +109,8 @@ impl Errands {
         if self.list.len() >= QUEUE {
             return Some((task, Err(format!("{QUEUE} changes of ports wait already; try again"))));
         }
-        let errand =
-            Errand { task, command, deadline: now + self.patience, stage: Stage::Queued, refused: 0 };
+        let (deadline, stage) = (now + self.patience, Stage::Queued);
+        let errand = Errand { task, command, deadline, stage, written: false, refused: 0 };
         self.list.insert(self.next, errand);
         self.next += 1;
         None
@@ -116,7 +123,7 @@ impl Errands {
 
     /// The next transaction, and what needs none.
     pub fn batch(&mut self, view: &View, verdicts: &mut Vec<Verdict>) -> Option<Transaction> {
-        let Some((bridge, _)) = view.bridge().filter(|_| !self.is_busy()) else { return None };
+        let (bridge, _) = view.bridge().filter(|_| !self.is_busy())?;
         let mut txn = Transaction::new();
         let mut names: Vec<String> = Vec::new();
         let mut done = Vec::new();
@@ -152,7 +159,7 @@ impl Errands {
     }
 
     /// What became of the transaction of the last [`Errands::batch`].
-    pub fn answered(&mut self, answer: Result<Committed, Error>, verdicts: &mut Vec<Verdict>) {
+    pub fn answered(&mut self, answer: Result<Committed, Error>, now: Instant, verdicts: &mut Vec<Verdict>) {
         let Some(next_cfg) = self.next_cfg.take() else { return };
         let number = answer.and_then(|committed| committed.next_cfg(next_cfg));
         let sent = self.list.iter_mut().filter(|(_, errand)| matches!(errand.stage, Stage::Sent { .. }));
@@ -162,7 +169,10 @@ impl Errands {
         for (at, errand) in sent {
             let Stage::Sent { port } = errand.stage else { continue };
             match &number {
-                Ok(next_cfg) => errand.stage = Stage::Written { port, next_cfg: *next_cfg, seen: false },
+                Ok(next_cfg) => {
+                    errand.written = true;
+                    errand.stage = Stage::Written { port, next_cfg: *next_cfg, seen: false, since: now };
+                }
                 Err(Error::Transaction(error)) => {
                     errand.stage = Stage::Queued;
                     errand.refused += 1;
@@ -189,11 +199,11 @@ impl Errands {
     }
 
     /// The database changed.
-    pub fn look(&mut self, view: &View, verdicts: &mut Vec<Verdict>) {
+    pub fn look(&mut self, view: &View, now: Instant, verdicts: &mut Vec<Verdict>) {
         let cur_cfg = view.cur_cfg();
         let mut done = Vec::new();
         for (at, errand) in &mut self.list {
-            let Stage::Written { port, next_cfg, seen } = errand.stage else { continue };
+            let Stage::Written { port, next_cfg, seen, since } = errand.stage else { continue };
             let acted = cur_cfg >= next_cfg;
             let member = view.member(errand.name());
             let result = match &errand.command {
@@ -202,8 +212,10 @@ impl Errands {
             };
             if let Some(result) = result {
                 done.push((*at, result));
+            } else if now >= since + NUDGE {
+                errand.stage = Stage::Queued;
             } else if member.is_some() {
-                errand.stage = Stage::Written { port, next_cfg, seen: true };
+                errand.stage = Stage::Written { port, next_cfg, seen: true, since };
             }
         }
         self.finish(done, verdicts);
@@ -216,9 +228,9 @@ impl Errands {
         let late = late.map(|(at, errand)| {
             let name = errand.name();
             let why = match errand.stage {
-                Stage::Written { .. } => "ovs-vswitchd has not acted; is it running?",
+                _ if errand.written => "ovs-vswitchd has not acted; is it running?",
                 Stage::Sent { .. } => "the database of Open vSwitch does not answer; is ovsdb-server stuck?",
-                Stage::Queued => "the database of Open vSwitch is not ready; are its services running?",
+                _ => "the database of Open vSwitch is not ready; are its services running?",
             };
             (*at, Err(format!("port {name}: not done within {patience} ms: {why}")))
         });
@@ -226,9 +238,13 @@ impl Errands {
         self.finish(late, verdicts);
     }
 
-    /// When [`Errands::expire`] has something to say.
+    /// When [`Errands::expire`] or [`Errands::look`] has something to do without a cause from outside.
     pub fn next(&self) -> Option<Instant> {
-        self.list.values().map(|errand| errand.deadline).min()
+        let due = |errand: &Errand| match errand.stage {
+            Stage::Written { since, .. } => errand.deadline.min(since + NUDGE),
+            _ => errand.deadline,
+        };
+        self.list.values().map(due).min()
     }
 
     /// Whether an earlier command for the port is not through as far as a later one must wait for it.

@@ -51,6 +51,8 @@ pub struct PortsConfig {
     pub datapath: Datapath,
     /// Name of the VXLAN port.
     pub tunnel: String,
+    /// MTU of the LOCAL interface, bytes. Without it the switch sets the least MTU of all ports, again and again.
+    pub mtu: Option<u32>,
     /// Time after which a command that did not succeed is answered with an error.
     pub patience: Duration,
 }
@@ -65,6 +67,7 @@ impl PortsConfig {
             bridge: "br-fabric".to_owned(),
             datapath: Datapath::Auto,
             tunnel: "fabric-vxlan".to_owned(),
+            mtu: None,
             patience: Duration::from_secs(10),
         }
     }

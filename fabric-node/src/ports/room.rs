@@ -18,6 +18,10 @@ use super::{PortsConfig, SwitchFacts};
 /// Time before a setup that failed, or that somebody undid, is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Time after which the switch is asked once more to act: one that meets another's change while it reports drops its
+/// report.
+const NUDGE: Duration = Duration::from_secs(1);
+
 /// Time after which a switch that does not act is reported.
 const SLOW: Duration = Duration::from_secs(3);
 
@@ -100,6 +104,8 @@ struct Room {
     stage: Stage,
     /// When the setup was last written on this connection.
     written: Option<Instant>,
+    /// Since when the switch is asked to act and does not.
+    idle: Option<Instant>,
     /// Whether the node was told that the ports are there.
     told_ready: bool,
     errands: Errands,
@@ -124,6 +130,7 @@ impl Room {
             surroundings: Surroundings::default(),
             stage: Stage::Due(Instant::now()),
             written: None,
+            idle: None,
             told_ready: false,
             errands,
             facts,
@@ -135,7 +142,7 @@ impl Room {
     fn due(&self) -> Instant {
         let stage = match self.stage {
             Stage::Due(at) if self.view.is_some() => Some(at),
-            Stage::Waiting { since, .. } => Some(since + SLOW).filter(|at| *at > Instant::now()),
+            Stage::Waiting { since, .. } => Some(since + NUDGE),
             _ => None,
         };
         let due = [stage, self.errands.next()].into_iter().flatten().min();
@@ -153,7 +160,7 @@ impl Room {
                 self.connection += 1;
                 self.surroundings = Surroundings { kernel_module: setup::kernel_module(), schema: None };
                 self.view = Some(View::new(&self.config.bridge, snapshot));
-                self.written = None;
+                (self.written, self.idle) = (None, None);
                 self.stage = Stage::Due(Instant::now());
             }
             ClientEvent::Update(changes) => {
@@ -188,7 +195,7 @@ impl Room {
         match answer {
             Answer::Errands(result) => {
                 let mut verdicts = Vec::new();
-                self.errands.answered(result, &mut verdicts);
+                self.errands.answered(result, now, &mut verdicts);
                 self.tell(verdicts);
             }
             _ if connection != self.connection => {}
@@ -225,7 +232,7 @@ impl Room {
         }
         self.await_switch(now);
         if let Some(view) = self.view.as_ref().filter(|_| self.told_ready) {
-            self.errands.look(view, &mut verdicts);
+            self.errands.look(view, now, &mut verdicts);
             if let Some(transaction) = self.errands.batch(view, &mut verdicts) {
                 self.ask(|client| async move { Answer::Errands(client.commit(&transaction).await) });
             }
@@ -290,16 +297,22 @@ impl Room {
     fn await_switch(&mut self, now: Instant) {
         let Stage::Waiting { next_cfg, since } = self.stage else { return };
         let Some(view) = &self.view else { return };
-        if view.cur_cfg() >= next_cfg && view.bridge().is_some() {
-            // A change that came meanwhile is compared too.
-            self.stage = Stage::Due(now);
+        let acted = view.cur_cfg() >= next_cfg && view.bridge().is_some();
+        // The hardware address follows a little later, and flows are made of it.
+        if acted && (setup::has_address(&self.config, view) || now >= since + NUDGE) {
+            self.idle = None;
             if !self.told_ready {
                 self.told_ready = true;
                 self.out.push_back(Event::Ports(PortsEvent::Ready(view.rows())));
             }
+            // A change that came meanwhile is compared too.
             self.set_up(now);
-        } else if now >= since + SLOW {
-            self.report(&["ovs-vswitchd does not act on its database: is it running?".to_owned()]);
+        } else if now >= since + NUDGE {
+            if now >= *self.idle.get_or_insert(since) + SLOW {
+                self.report(&["ovs-vswitchd does not act on its database: is it running?".to_owned()]);
+            }
+            self.written = None;
+            self.set_up(now);
         }
     }
 

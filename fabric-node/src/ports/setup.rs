@@ -77,6 +77,7 @@ pub fn plan(config: &PortsConfig, view: &View, surroundings: &Surroundings) -> R
         None => make_bridge(&mut transaction, config, &datapath),
         Some((uuid, bridge)) => {
             mend_bridge(&mut transaction, config, &datapath, uuid, &bridge);
+            mend_local(&mut transaction, config, view);
             mend_tunnel(&mut transaction, config, uuid, view)?;
         }
     }
@@ -163,6 +164,12 @@ fn local_mac(node: &str) -> String {
     format!("0e:fa:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
+/// Whether the LOCAL interface has its hardware address.
+pub fn has_address(config: &PortsConfig, view: &View) -> bool {
+    let wanted = local_mac(&config.node).parse().ok();
+    wanted.is_some() && view.member(&config.bridge).is_some_and(|member| member.row.mac == wanted)
+}
+
 fn tunnel_options() -> BTreeMap<String, String> {
     [("remote_ip", "flow"), ("key", "flow"), ("dst_port", VXLAN_PORT)]
         .into_iter()
@@ -185,7 +192,8 @@ fn mark(node: &str) -> Datum {
 fn make_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str) {
     let name = config.bridge.as_str();
     txn.require_no_row("Bridge", [Condition::eq("name", name)]);
-    let interface = txn.insert("Interface", [("name", name.into()), ("type", "internal".into())]);
+    let columns = [("name", name.into()), ("type", "internal".into()), ("mtu_request", config.mtu.into())];
+    let interface = txn.insert("Interface", columns);
     let local = txn.insert("Port", [("name", name.into()), ("interfaces", interface.into())]);
     let tunnel = make_tunnel(txn, config);
     let settings: BTreeMap<String, String> =
@@ -224,6 +232,14 @@ fn mend_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str, uuid
     if !bridge.protocols.is_empty() && !bridge.protocols.contains("OpenFlow15") {
         let wanted: BTreeSet<String> = ["OpenFlow15".to_owned()].into();
         txn.mutate("Bridge", this(), [Mutation::insert("protocols", wanted)]);
+    }
+}
+
+fn mend_local(txn: &mut Transaction, config: &PortsConfig, view: &View) {
+    let Some(mtu) = config.mtu else { return };
+    let Some(uuid) = view.member(&config.bridge).map(|member| member.interface) else { return };
+    if view.interface(uuid).is_some_and(|interface| interface.mtu_request != Some(i64::from(mtu))) {
+        txn.update("Interface", [Condition::eq("_uuid", uuid)], [("mtu_request", Datum::from(mtu))]);
     }
 }
 

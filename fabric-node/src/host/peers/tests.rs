@@ -93,6 +93,14 @@ fn a_changed_device_chills_its_peers_only() {
     peers.device_changed(6, t0);
     assert_eq!(peers.due(t0), [address(3)]);
     assert_eq!(peers.settled(), None);
+    // One answer is not enough.
+    let other = Hop { device: 6, address: address(3) };
+    for pause in [CONFIRM, REFRESH] {
+        let now = peers.peers[&address(3)].next;
+        peers.asked(address(3), Some(other), now);
+        peers.heard(other, Standing::Confirmed, now);
+        assert_eq!(peers.peers[&address(3)].next, now + pause);
+    }
 }
 
 #[test]
