@@ -11,7 +11,7 @@ use super::super::fields::{
 use super::super::site::Site;
 use super::super::vocabulary::{
     ANSWER, Cause, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY,
-    ROUTER_MAC, TO_NODE, Table, VXLAN_PORT, priority,
+    ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
@@ -32,7 +32,8 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
     flows.extend(ingress(site));
     flows.extend(output());
     flows.push(miss(Table::Egress, 0, 0));
-    flows.push(flow(Kind::Node, 0, Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
+    flows.push(node(Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
+    flows.push(node(Table::Punt, priority::CAUSE, from(Origin::Tunnel), ask(TUNNEL_METER)));
     flows
 }
 
