@@ -1,2 +1,0 @@
-//! `fabric-trace`.
-fn main() {}
