@@ -1,4 +1,5 @@
-//! No circles of imports between the modules of a crate.
+//! No circles of imports between the modules of a crate. A module may use what encloses
+//! it: the files of `impl` blocks below a struct's module do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,9 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 fn graph(tree: &Tree) -> Graph {
     let mut graph = Graph::new();
     for edge in tree.edges().into_iter().filter(|edge| !edge.signpost) {
-        if let Place::Module(to) = edge.to {
+        if let Place::Module(to) = edge.to
+            && !edge.from.starts_with(&to)
+        {
             graph.entry(edge.from).or_default().entry(to).or_insert(edge.line);
         }
     }

@@ -27,13 +27,8 @@ const IMPURE: [&str; 12] = [
     "libc",
 ];
 /// What a pure crate's clippy.toml has to ban, by the beginning of the path.
-const BANNED: [&str; 5] = [
-    "std::time::Instant::now",
-    "std::time::SystemTime::now",
-    "std::fs::",
-    "std::env::var",
-    "std::net::TcpStream::connect",
-];
+const BANNED: [&str; 5] =
+    ["std::time::Instant::now", "std::time::SystemTime::now", "std::fs::", "std::env::var", "std::net::"];
 
 /// A crate root to scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +100,8 @@ pub fn arrows(workspace: &Workspace, architecture: &Architecture) -> Vec<Violati
             found.push(Violation::new(file, 0, format!("{package} has no row in ARCHITECTURE.md")));
             continue;
         };
-        let stray = uses.iter().filter(|used| !room.uses.contains(used));
+        // A package depends on itself where its tests want other features.
+        let stray = uses.iter().filter(|used| *used != package && !room.uses.contains(used));
         found.extend(stray.map(|used| {
             Violation::new(
                 &file,

@@ -135,6 +135,13 @@ fn a_circle_is_told_once_and_signposts_are_none() {
 }
 
 #[test]
+fn a_module_may_use_what_encloses_it() {
+    let root = ("core/src/lib.rs", "//! c\nmod a;\npub struct Root(a::A);\n");
+    let child = ("core/src/a.rs", "//! a\npub struct A;\nimpl super::Root { fn f(&self) {} }\n");
+    assert!(circles::check(&core(&[root, child])).is_empty());
+}
+
+#[test]
 fn long_files_long_functions_and_missing_heads_are_told() {
     let good = ("a/src/good.rs", "//! Good.\nfn f() {\n}\n");
     assert!(shape::check(&rust(&[good]), &architecture()).is_empty());
