@@ -19,7 +19,7 @@ pub struct Setting {
 /// the host's own network stack sees them too, and must not answer or forward them.
 pub const HOST: [Setting; 2] = [
     Setting { family: "ipv6", name: "disable_ipv6", value: "1" },
-    // Strict: no route leads back to this device, so nothing is accepted from it.
+    // From a device without an address nothing is accepted, with either kind of this filter.
     Setting { family: "ipv4", name: "rp_filter", value: "1" },
 ];
 

@@ -46,6 +46,36 @@ fn a_dual_stack_interface_is_complete_when_the_outcome_comes() {
 }
 
 #[test]
+fn the_hosts_own_stack_accepts_nothing_from_a_container() {
+    let mut room = Room::new();
+    let space = Space::new();
+    sh(
+        "ip link add up0 type veth peer name up1; ip link set up0 up; ip link set up1 up; sysctl -qw net.ipv4.ip_forward=1",
+    );
+    sh("ip addr add 10.99.0.1/24 dev up0; ip addr add fd99::1/64 dev up0 nodad");
+    sh("ip route add 10.0.0.0/24 dev up0; ip -6 route add fd00::/64 dev up0");
+    room.create(&spec(&space)).unwrap();
+    let host = sh("cat /sys/class/net/fab0123456789a/address 2>/dev/null || ip -br link show fab0123456789a");
+    let mac =
+        host.split_whitespace().find(|word| word.matches(':').count() == 5).expect("an address").to_owned();
+    let reaches = |space: &Space| {
+        space.sh(&format!(
+            "for g in 10.0.0.1 fd00::1; do ip neigh replace $g lladdr {mac} dev eth0 nud permanent; done; \
+             for a in 10.99.0.1 fd99::1; do ping -c 1 -W 1 $a >/dev/null && echo reached $a; done; true"
+        ))
+    };
+    for all in ["0", "2"] {
+        sh(&format!("sysctl -qw net.ipv4.conf.all.rp_filter={all}"));
+        assert_eq!(reaches(&space), "", "with net.ipv4.conf.all.rp_filter={all}");
+    }
+    // The same addresses answer where the host's end is an ordinary interface: the test can fail.
+    sh("ip link set up0 down; ip link set fab0123456789a arp on; sysctl -qw net.ipv4.conf.all.rp_filter=0");
+    sh("sysctl -qw net.ipv4.conf.fab0123456789a.rp_filter=0; ip route add 10.0.0.9 dev fab0123456789a");
+    sh("ip addr add 10.99.0.1/32 dev lo");
+    assert!(reaches(&space).contains("10.99.0.1"));
+}
+
+#[test]
 fn one_family_and_underlay_prefixes_work() {
     let mut room = Room::new();
     for (addresses, gateways, route) in [
