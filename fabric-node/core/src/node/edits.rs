@@ -28,7 +28,7 @@ impl Node {
             return;
         }
         if changes.iter().any(|c| matches!(c, Change::Node(_) | Change::Network(_))) {
-            self.refresh_site(now);
+            self.refresh_site();
         }
         self.judge_again(&changes, now);
         self.retry_parked(now);
@@ -74,7 +74,7 @@ impl Node {
     }
 
     /// Brings what depends on Nodes, Networks and the bridge's own ports up to date.
-    pub(super) fn refresh_site(&mut self, _now: Instant) {
+    pub(super) fn refresh_site(&mut self) {
         let node = self.world.node(&self.config.node);
         self.site.addresses = node.map(|n| n.addresses.clone()).unwrap_or_default();
         self.site.local_mac = self.ports.get(&self.config.bridge).and_then(|row| row.mac);

@@ -170,7 +170,7 @@ impl Node {
             Event::World(edits) => self.handle_edits(edits, now),
             Event::WorldSynced => {
                 self.world_synced = true;
-                self.refresh_site(now);
+                self.refresh_site();
                 self.start_if_complete(now);
             }
             Event::Ports(event) => self.handle_ports(event, now),

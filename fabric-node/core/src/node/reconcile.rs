@@ -111,6 +111,7 @@ impl Node {
     /// Sends the difference between the dump and what should be there, and is up.
     fn bring_in_line(&mut self, dump: Vec<FlowStats>, now: Instant) {
         let installed: FlowTable = dump.into_iter().map(|stats| stats.flow).collect();
+        self.forget_expired(&installed);
         self.node_flows = node_flows(&self.site, &self.world).into_iter().collect();
         let mut desired: FlowTable = self.node_flows.iter().cloned().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(pod_flows).collect();
@@ -125,20 +126,17 @@ impl Node {
             let meters = static_meters(self.book.pods(), self.config.punts_per_second);
             self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
         } else {
-            self.drop_expired(&installed, &flows);
             self.commit(flows);
         }
         self.confirm_installing(now);
     }
 
     /// A momentary drop that is gone from the switch has done its work.
-    fn drop_expired(&mut self, _installed: &FlowTable, flows: &[FlowMod]) {
-        let momentary: Vec<FlowKey> = flows
-            .iter()
-            .filter(|m| Cookie(m.flow.cookie).kind() == Some(Kind::Vacant))
-            .map(|m| m.flow.key())
-            .collect();
-        for key in momentary {
+    fn forget_expired(&mut self, installed: &FlowTable) {
+        let gone = |key: &FlowKey, flow: &Flow| flow.hard_timeout > 0 && installed.get(key).is_none();
+        let expired: Vec<FlowKey> =
+            self.memory.iter().filter(|(key, l)| gone(key, &l.flow)).map(|(key, _)| key.clone()).collect();
+        for key in expired {
             self.memory.remove(&key);
         }
     }
@@ -159,11 +157,11 @@ impl Node {
             PortsEvent::Ready(rows) => self.ports_came(rows, now),
             PortsEvent::Changed(row) => {
                 self.port_changed(row, now);
-                self.refresh_site(now);
+                self.refresh_site();
             }
             PortsEvent::Gone { name } => {
                 self.port_gone(&name, now);
-                self.refresh_site(now);
+                self.refresh_site();
             }
             PortsEvent::Down => self.ports_ready = false,
         }
@@ -187,7 +185,7 @@ impl Node {
             self.port_changed(row, now);
         }
         self.book_read = true;
-        self.refresh_site(now);
+        self.refresh_site();
         self.start_if_complete(now);
         self.remove_orphans();
         self.serve_held(now);
