@@ -12,7 +12,7 @@ use super::book::{Attachment, Stage};
 use super::{Command, Errand, Node, PortRow, PortsEvent, SwitchCommand, Task};
 use crate::pipeline::learned::{decide, revive};
 use crate::pipeline::statics::{node_flows, pod_flows, static_meters};
-use crate::pipeline::vocabulary::{Cookie, Kind, VERDICT_IDLE_SECONDS};
+use crate::pipeline::vocabulary::VERDICT_IDLE_SECONDS;
 
 /// How long after a doubt the switch is read again.
 const DOUBT_DELAY: Duration = Duration::from_millis(200);
