@@ -25,6 +25,8 @@ use crate::intake::feed::{Ended, Feed};
 pub(super) const PART: &str = "claims";
 /// Between two looks for a folder that is away.
 const RETRY: Duration = Duration::from_millis(500);
+/// Before the first look for a folder that has gone.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The files of the folder that are claims.
 type Listing = BTreeMap<IpAddr, Fingerprint>;
@@ -57,7 +59,12 @@ impl Watcher {
     pub(super) fn run(mut self) -> Result<(), Ended> {
         loop {
             match self.begin() {
-                Ok((watch, found)) => self.follow(watch, &found)?,
+                Ok((watch, found)) => {
+                    self.follow(watch, &found)?;
+                    // Who removes the whole store removes this folder first: it is not made again under their
+                    // hands.
+                    self.bell.wait(PAUSE);
+                }
                 Err(error) => {
                     self.report(Some(self.away(&error)));
                     self.bell.wait(RETRY);
