@@ -48,7 +48,7 @@ impl Drop for Place {
 async fn answer(mut questions: mpsc::Receiver<Ask>, status: Status) {
     while let Some(ask) = questions.recv().await {
         match ask {
-            Ask::Status(sender) => {
+            Ask::Status(sender) | Ask::Brief(sender) => {
                 let _ = sender.send(status.clone());
             }
             Ask::World(sender) => {

@@ -63,7 +63,7 @@ pub async fn run(config: NodeConfig) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     info!(node = %config.node, "agent starts");
     loop {
-        let due = node.poll_timeout().map_or_else(|| Instant::now() + Duration::from_secs(3600), |at| at);
+        let due = node.poll_timeout().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
             biased;
             Some(event) = switch_inbox.recv() => take_switch(&mut node, event, &mut switch_inbox),
@@ -87,8 +87,10 @@ fn start_rooms(
     events: &mpsc::Sender<Event>,
     switch_events: mpsc::Sender<ClientEvent>,
 ) -> io::Result<Rooms> {
-    let directory =
-        intake::directory::DirectoryConfig { directory: config.store.directory.clone(), node: config.node.clone() };
+    let directory = intake::directory::DirectoryConfig {
+        directory: config.store.directory.clone(),
+        node: config.node.clone(),
+    };
     let attach = attach::AttachConfig { socket: config.cni_socket() };
     Ok(Rooms {
         intake: intake::directory::start(&directory, events.clone())?,

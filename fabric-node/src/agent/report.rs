@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind, Switch as SwitchStatus,
-    TableFlows, World as WorldReport, WorldCounts,
+    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind,
+    Switch as SwitchStatus, TableFlows, World as WorldReport, WorldCounts,
 };
 use fabric_core::node::{AttachmentStatus, Node, StatusView};
 use fabric_core::pipeline::vocabulary::Cookie;
@@ -72,6 +72,9 @@ impl Reporter {
                     problems: problems(&view, rooms),
                 };
                 let _ = reply.send(report);
+            }
+            Ask::Brief(reply) => {
+                let _ = reply.send(self.status(node, rooms));
             }
             Ask::Status(reply) => {
                 let mut status = self.status(node, rooms);
@@ -175,14 +178,20 @@ fn flows(view: &StatusView<'_>) -> Flows {
     let learned = view.learned_flows.iter();
     Flows {
         r#static: count(view.static_flows),
-        learned: learned.map(|(table, n)| TableFlows { table: (*table).to_owned(), flows: count(*n) }).collect(),
+        learned: learned
+            .map(|(table, n)| TableFlows { table: (*table).to_owned(), flows: count(*n) })
+            .collect(),
     }
 }
 
 fn punts(view: &StatusView<'_>) -> Vec<Punts> {
     view.punts
         .iter()
-        .map(|(table, outcome, packets)| Punts { table: table.to_owned(), outcome: outcome.to_owned(), packets })
+        .map(|(table, outcome, packets)| Punts {
+            table: table.to_owned(),
+            outcome: outcome.to_owned(),
+            packets,
+        })
         .collect()
 }
 

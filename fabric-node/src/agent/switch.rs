@@ -45,10 +45,10 @@ impl Switch {
             SwitchCommand::Learn { flows, resume } => self.learn(flows, resume),
             SwitchCommand::Commit { task, meters, flows } => {
                 let meters: Vec<Body> = meters.into_iter().map(Body::MeterMod).collect();
-                if !meters.is_empty() {
-                    if let Err(error) = self.flows.try_send(meters) {
-                        return report(events, task, async move { Err(error) });
-                    }
+                if !meters.is_empty()
+                    && let Err(error) = self.flows.try_send(meters)
+                {
+                    return report(events, task, async move { Err(error) });
                 }
                 match self.flows.start_commit(flows) {
                     Ok(outcome) => report(events, task, outcome),

@@ -39,8 +39,10 @@ pub struct ServeConfig {
 /// A question to the agent.
 #[derive(Debug)]
 pub enum Ask {
-    /// How it is.
+    /// How it is, with what the switch counted.
     Status(oneshot::Sender<Status>),
+    /// How it is, at once: without [`Status::drops`], which have to be read from the switch.
+    Brief(oneshot::Sender<Status>),
     /// What it knows of the cluster.
     World(oneshot::Sender<World>),
 }
@@ -143,11 +145,11 @@ async fn metrics(State(agent): State<Agent>) -> Result<Response, Refusal> {
 }
 
 async fn health(State(agent): State<Agent>) -> Result<&'static str, Refusal> {
-    agent.ask(Ask::World).await.map(|_| "ok\n")
+    agent.ask(Ask::Brief).await.map(|_| "ok\n")
 }
 
 async fn readiness(State(agent): State<Agent>) -> Result<String, Refusal> {
-    let status = agent.ask(Ask::Status).await?;
+    let status = agent.ask(Ask::Brief).await?;
     let waits = status.waiting_for.join("; ");
     match status.state {
         AgentState::Running | AgentState::Degraded => Ok(format!("{}\n", status.state)),
