@@ -139,6 +139,18 @@ fn a_pod_that_cannot_be_attached_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
+fn what_is_wrong_with_manifests_is_told_by_status() {
+    let lab = Background::new("wrong", &(pod("a", "n1", "}") + &pod("lost", "n9", "}")));
+    let up = lab.up(&["--nodes", "1"]);
+    assert!(up.status.success(), "{up:?}");
+    assert!(String::from_utf8_lossy(&up.stderr).contains("no node n9"), "{up:?}");
+    fs::write(lab.world.join("bad.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: [1]}\n").unwrap();
+    wait("the problem is told", || lab.status()["problems"].to_string().contains("bad.yaml"));
+    let text = lab.run("status", &[]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("no node"), "{text:?}");
+}
+
+#[test]
 fn flows_are_shown_with_the_names_of_tables() {
     let lab = Background::new("flows", &pod("a", "n1", "}"));
     assert!(lab.up(&[]).status.success());

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use openflow::{FlowKey, FlowStats};
 
+use crate::lab::cli::failure;
 use crate::lab::record::{PodRecord, State};
 use crate::lab::world::nodes_asked_for;
 use crate::lab::{Lab, LabError, LabName, Spec, interrupt};
@@ -44,10 +45,7 @@ pub struct Cli {
 pub fn main(cli: &Cli) -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("fabric-demo: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failure("fabric-demo", error),
     }
 }
 

@@ -5,10 +5,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fabric_api::Status;
 use nix::sys::signal::Signal;
 use serde_json::{Map, Value, json};
 
-use super::command::{command, spawn};
+use super::command::{command, line, run, spawn};
 use super::error::LabError;
 use super::node::{BRIDGE_FABRIC, BRIDGE_PHYSICAL, Node};
 use super::programs::Programs;
@@ -69,6 +70,18 @@ pub fn end(node: &Node, signal: Signal) -> Result<(), LabError> {
 /// Whether the agent's process runs.
 pub fn runs(node: &Node) -> bool {
     process::find(&pid_file(node), &node.directory).is_some()
+}
+
+/// What the agent says of itself (`fabric-node status`).
+///
+/// # Errors
+/// Where it does not answer.
+pub fn status(node: &Node, programs: &Programs) -> Result<Status, LabError> {
+    let mut ask = command([&programs.node]);
+    ask.args(["status", "-o", "json", "--socket"]).arg(node.agent_socket());
+    let text = run(&mut ask)?;
+    let bad = |error: serde_json::Error| LabError::Command { command: line(&ask), reason: error.to_string() };
+    serde_json::from_str(&text).map_err(bad)
 }
 
 /// Waits until the agent would serve: CNI STATUS succeeds, as a container runtime asks it.

@@ -47,10 +47,23 @@ impl Lab {
     /// [`LabError::NotReady`] with what keeps pods from being attached, or with the log of
     /// a supervisor that has ended.
     pub fn wait_pods(&mut self, patience: Duration) -> Result<(), LabError> {
+        self.watch_pods(patience, |_| ())
+    }
+
+    /// As [`Lab::wait_pods`], and shows what became of the pods at every look.
+    ///
+    /// # Errors
+    /// As [`Lab::wait_pods`].
+    pub fn watch_pods(
+        &mut self,
+        patience: Duration,
+        mut show: impl FnMut(&[PodRecord]),
+    ) -> Result<(), LabError> {
         let until = Instant::now() + patience;
         loop {
             interrupt::check()?;
             let pods: Vec<PodRecord> = record::load(&self.layout().pods()).unwrap_or_default();
+            show(&pods);
             if self.complete(&pods) {
                 self.pods = pods.into_iter().map(|pod| (pod.pod.clone(), pod)).collect();
                 return Ok(());
@@ -60,7 +73,8 @@ impl Lab {
                 return Err(LabError::NotReady(format!("the supervisor has ended:\n{log}")));
             }
             if Instant::now() >= until {
-                let errors: Vec<&str> = pods.iter().filter_map(|pod| pod.error.as_deref()).collect();
+                let failed = pods.iter().filter(|pod| pod.state == State::Failed);
+                let errors: Vec<&str> = failed.filter_map(|pod| pod.error.as_deref()).collect();
                 let what = format!("some pods are not attached:\n{}", errors.join("\n"));
                 return Err(LabError::NotReady(what));
             }
@@ -70,7 +84,7 @@ impl Lab {
 
     /// Whether these are the pods of the folder, all of them attached.
     fn complete(&self, pods: &[PodRecord]) -> bool {
-        let wanted = pods_of(&self.layout().world()).into_iter().filter(|pod| self.node(&pod.node).is_ok());
+        let wanted = pods_of(&self.layout().world()).into_iter();
         let wanted: Vec<_> = wanted.map(|pod| (pod.reference, pod.uid)).collect();
         let well = |pod: &&PodRecord| pod.state != State::Failed;
         let held: Vec<_> = pods.iter().filter(well).map(|pod| (pod.pod.clone(), pod.uid.clone())).collect();

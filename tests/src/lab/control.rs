@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fabric_api::Status;
 use nix::sys::signal::Signal;
 use openflow::FlowStats;
 
@@ -84,6 +85,14 @@ impl Lab {
     /// With what it said.
     pub fn start_ovsdb(&self, name: &str) -> Result<(), LabError> {
         switch::start_ovsdb(self.node(name)?)
+    }
+
+    /// What the agent of a node says of itself.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub fn agent_status(&self, name: &str) -> Result<Status, LabError> {
+        agent::status(self.node(name)?, self.programs()?)
     }
 
     /// The flows of a node's `br-fabric`.

@@ -83,6 +83,12 @@ pub fn failed(lab: &LabName, pod: &Pod, error: &LabError) -> PodRecord {
     PodRecord { state: State::Failed, error: Some(error.to_string()), ..blank(lab, pod) }
 }
 
+/// The record of a pod whose node the lab does not have.
+pub fn unplaced(lab: &LabName, pod: &Pod) -> PodRecord {
+    let error = format!("pod {}: the lab has no node {}", pod.reference, pod.node);
+    PodRecord { state: State::Unplaced, error: Some(error), ..blank(lab, pod) }
+}
+
 fn blank(lab: &LabName, pod: &Pod) -> PodRecord {
     PodRecord {
         pod: pod.reference.clone(),

@@ -63,6 +63,8 @@ pub enum State {
     Host,
     /// It could not be attached; it is tried again.
     Failed,
+    /// The lab has no node of that name.
+    Unplaced,
 }
 
 /// A pod of the lab.

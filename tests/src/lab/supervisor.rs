@@ -73,10 +73,8 @@ impl Supervisor {
     pub fn round(&mut self, now: Instant) -> Result<(), LabError> {
         if self.mirror.refresh()? {
             let pods = pods_of(&self.layout.world()).into_iter();
-            let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
-            let here = pods.filter(|pod| names.contains(&pod.node.as_str()));
             if self.programs.is_some() {
-                self.wanted = here.map(|pod| (pod.reference.clone(), pod)).collect();
+                self.wanted = pods.map(|pod| (pod.reference.clone(), pod)).collect();
             }
         }
         let errands = self.errands(now);
@@ -85,7 +83,7 @@ impl Supervisor {
             self.run(errands, now);
         }
         if !self.told {
-            let records: Vec<&PodRecord> = self.held.values().map(|held| &held.record).collect();
+            let records: Vec<&PodRecord> = self.records().collect();
             record::save(&self.layout.pods(), &records)?;
             self.told = true;
         }
@@ -97,8 +95,8 @@ impl Supervisor {
     /// # Errors
     /// [`LabError::NotReady`] lists the pods that are not attached and why.
     pub fn settled(&self) -> Result<(), LabError> {
-        let failed = self.held.values().filter_map(|held| held.record.error.as_deref());
-        let reasons: Vec<&str> = failed.collect();
+        let failed = self.held.values().filter(|held| held.record.state == State::Failed);
+        let reasons: Vec<&str> = failed.filter_map(|held| held.record.error.as_deref()).collect();
         let missing = self.wanted.keys().filter(|pod| !self.held.contains_key(*pod)).count();
         if reasons.is_empty() && missing == 0 {
             return Ok(());
@@ -110,9 +108,9 @@ impl Supervisor {
         )))
     }
 
-    /// Pods that are attached, and pods wanted.
-    pub fn progress(&self) -> (usize, usize) {
-        (self.held.values().filter(|held| held.record.state != State::Failed).count(), self.wanted.len())
+    /// What became of each pod.
+    pub fn records(&self) -> impl Iterator<Item = &PodRecord> {
+        self.held.values().map(|held| &held.record)
     }
 
     /// Departures come first, so that their addresses are free.
@@ -172,7 +170,11 @@ impl Supervisor {
     }
 
     fn attach(&self, pod: &Pod, pause: Duration, now: Instant) -> Option<Held> {
-        let (lab, node, programs) = (&self.layout.name, self.node(&pod.node)?, self.programs.as_ref()?);
+        let (lab, programs) = (&self.layout.name, self.programs.as_ref()?);
+        let Some(node) = self.node(&pod.node) else {
+            let record = pods::unplaced(lab, pod);
+            return Some(Held { pod: pod.clone(), record, retry: None });
+        };
         let (record, retry) = if pod.host_network {
             (pods::on_host(node, pod), None)
         } else {

@@ -116,11 +116,16 @@ enum Verb {
 pub fn main(cli: Cli) -> ExitCode {
     match run(cli.verb) {
         Ok(code) => code,
-        Err(error) => {
-            eprintln!("fabric-lab: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failure("fabric-lab", error),
     }
+}
+
+/// Prints an error once, and gives the exit code for it. What a signal cut short fails by
+/// the signal, whatever fell first.
+pub fn failure(program: &str, error: LabError) -> ExitCode {
+    let error = if interrupt::requested() { LabError::Interrupted } else { error };
+    eprintln!("{program}: {error}");
+    ExitCode::from(error.exit_code())
 }
 
 fn run(verb: Verb) -> Result<ExitCode, LabError> {

@@ -1,5 +1,6 @@
 //! `fabric-lab status`, `list` and `flows`.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
@@ -61,6 +62,7 @@ fn as_json(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool
         "name": record.name,
         "world": record.source.clone().unwrap_or_else(|| lab.layout().world()),
         "supervised": supervised,
+        "problems": problems(lab),
         "nodes": nodes.collect::<Vec<_>>(),
         "pods": lab.pods().collect::<Vec<_>>(),
     })
@@ -79,7 +81,18 @@ fn as_text(lab: &Lab, record: &Record, nodes: &[(&Node, &str)], supervised: bool
     }
     text += &format!("\n{:<28} {:<6} {:<9} {:<40} NAMESPACE\n", "POD", "NODE", "STATE", "ADDRESSES");
     lab.pods().for_each(|pod| text += &pod_line(pod));
+    let problems = problems(lab);
+    if !problems.is_empty() {
+        text += "\nPROBLEMS\n";
+        problems.iter().for_each(|problem| text += &format!("{problem}\n"));
+    }
     text
+}
+
+/// What the agents cannot read or do, each told once.
+fn problems(lab: &Lab) -> BTreeSet<String> {
+    let statuses = lab.nodes().iter().filter_map(|node| lab.agent_status(&node.name).ok());
+    statuses.flat_map(|status| status.problems).map(|problem| problem.to_string()).collect()
 }
 
 fn pod_line(pod: &PodRecord) -> String {
@@ -87,6 +100,7 @@ fn pod_line(pod: &PodRecord) -> String {
         State::Attached => "attached",
         State::Host => "host",
         State::Failed => "failed",
+        State::Unplaced => "no node",
     };
     let addresses = pod.addresses.join(",");
     let error = pod.error.iter().map(|error| format!("    {error}\n"));

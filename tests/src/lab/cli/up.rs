@@ -1,5 +1,6 @@
 //! `fabric-lab up` and the supervisor that it leaves in the background.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::lab::names::LabName;
-use crate::lab::record::{self, Record};
+use crate::lab::record::{self, PodRecord, Record};
 use crate::lab::supervisor::{PERIOD, Supervisor};
 use crate::lab::world::{Mirror, nodes_asked_for};
 use crate::lab::{Lab, LabError, Spec, interrupt, require_folder};
@@ -32,7 +33,7 @@ pub struct UpArgs {
     /// Stays in the foreground and takes the lab down at Ctrl-C.
     #[arg(long)]
     foreground: bool,
-    /// How long the pods may take to be attached, seconds.
+    /// How long the pods may take to be attached before the command gives up waiting, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
     /// Makes switches and wire only.
@@ -53,11 +54,12 @@ pub fn up(args: &UpArgs) -> Result<(), LabError> {
         say(began, "pods");
     }
     if args.foreground {
-        return foreground(&lab, args, began);
+        return foreground(&lab, began);
     }
     lab.supervise()?;
     let patience = Duration::from_secs(args.timeout);
-    let ready = if spec.agents { lab.wait_pods(patience) } else { Ok(()) };
+    let mut told = BTreeSet::new();
+    let ready = if spec.agents { lab.watch_pods(patience, |pods| tell(pods, &mut told)) } else { Ok(()) };
     if matches!(ready, Err(LabError::Interrupted)) {
         return ready;
     }
@@ -90,6 +92,15 @@ fn folder(lab: &Lab, spec: &Spec) -> PathBuf {
     spec.source.clone().unwrap_or_else(|| lab.layout().world())
 }
 
+/// Tells each reason why a pod is not attached once.
+fn tell(pods: &[PodRecord], told: &mut BTreeSet<String>) {
+    for error in pods.iter().filter_map(|pod| pod.error.as_ref()) {
+        if told.insert(error.clone()) {
+            eprintln!("         {error}");
+        }
+    }
+}
+
 fn say(began: Instant, what: &str) {
     println!("{:5.1} s  {what}", began.elapsed().as_secs_f64());
     let _ = std::io::stdout().flush();
@@ -102,9 +113,13 @@ pub fn supervise(directory: &Path) -> Result<(), LabError> {
     let name: LabName = record.name.parse()?;
     let lab = Lab::open(&name)?;
     let mut supervisor = supervisor(&lab, &record)?;
+    let mut last = String::new();
     while !interrupt::requested() {
-        if let Err(error) = supervisor.round(Instant::now()) {
+        let error =
+            supervisor.round(Instant::now()).map_or_else(|error| error.to_string(), |()| String::new());
+        if error != last {
             eprintln!("{error}");
+            last = error;
         }
         std::thread::sleep(PERIOD);
     }
@@ -116,20 +131,19 @@ fn supervisor(lab: &Lab, record: &Record) -> Result<Supervisor, LabError> {
     Ok(Supervisor::new(lab.layout(), lab.nodes(), lab.programs().ok(), mirror))
 }
 
-fn foreground(lab: &Lab, args: &UpArgs, began: Instant) -> Result<(), LabError> {
+fn foreground(lab: &Lab, began: Instant) -> Result<(), LabError> {
     let layout = lab.layout();
     let record: Record = record::load(&layout.record())?;
     let mut supervisor = supervisor(lab, &record)?;
     lab.note_supervisor(std::process::id())?;
-    let (mut ready, until) = (false, began + Duration::from_secs(args.timeout));
+    let (mut ready, mut told) = (false, BTreeSet::new());
     while !interrupt::requested() {
         supervisor.round(Instant::now())?;
+        let records: Vec<PodRecord> = supervisor.records().cloned().collect();
+        tell(&records, &mut told);
         if !ready && supervisor.settled().is_ok() {
             ready = true;
             say(began, "ready; Ctrl-C takes the lab down");
-        } else if !ready && Instant::now() >= until {
-            ready = true;
-            supervisor.settled().unwrap_or_else(|error| eprintln!("{error}"));
         }
         std::thread::sleep(PERIOD);
     }

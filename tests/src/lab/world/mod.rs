@@ -2,7 +2,8 @@
 //! the objects that the lab adds because a cluster would have them.
 //!
 //! The mirror is refreshed by comparing names, sizes and times, so that what the user
-//! edits takes effect and what they remove goes.
+//! edits takes effect and what they remove goes. A change counts when it was seen twice:
+//! an editor may be in the middle of writing.
 
 mod derive;
 mod read;
@@ -31,6 +32,8 @@ pub struct Mirror {
     nodes: usize,
     /// What the user's folder held at the last refresh.
     seen: Option<BTreeMap<String, Stamp>>,
+    /// What it held at the last look, where that differs from the last refresh.
+    fresh: Option<BTreeMap<String, Stamp>>,
     derived: BTreeMap<String, String>,
 }
 
@@ -48,21 +51,23 @@ impl Mirror {
         for folder in [target, &staging] {
             fs::create_dir_all(folder).map_err(LabError::io(format!("make {}", folder.display())))?;
         }
-        let source = source.map(Path::to_owned);
-        if let Some(folder) = &source {
-            fs::read_dir(folder).map_err(LabError::io(format!("read {}", folder.display())))?;
-        }
-        let (seen, derived) = (None, BTreeMap::new());
-        Ok(Self { source, target: target.to_owned(), staging, nodes, seen, derived })
+        let (source, target) = (source.map(Path::to_owned), target.to_owned());
+        Ok(Self { source, target, staging, nodes, seen: None, fresh: None, derived: BTreeMap::new() })
     }
 
-    /// Carries over what changed since the last call, and tells whether anything did.
+    /// Carries over what changed, and tells whether anything did. The first look counts at
+    /// once, later ones when the next finds the same.
     ///
     /// # Errors
-    /// [`LabError::Io`] where a file cannot be read or written.
+    /// [`LabError::Io`] where a file or folder cannot be read or written. A folder that is
+    /// gone removes no pod.
     pub fn refresh(&mut self) -> Result<bool, LabError> {
-        let found = manifests(self.source.as_deref().unwrap_or(&self.target));
-        if self.seen.as_ref() == Some(&found) {
+        let folder = self.source.as_deref().unwrap_or(&self.target);
+        fs::read_dir(folder).map_err(LabError::io(format!("read {}", folder.display())))?;
+        let found = manifests(folder);
+        let settled = self.seen.is_none() || self.fresh.as_ref() == Some(&found);
+        if self.seen.as_ref() == Some(&found) || !settled {
+            self.fresh = Some(found);
             return Ok(false);
         }
         if self.source.is_some() {

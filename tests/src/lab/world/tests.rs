@@ -92,10 +92,14 @@ fn the_mirror_follows_edits_and_removals() {
 
     fs::write(from.join("pods.yaml"), "kind: Network\nmetadata: {name: own}\n").unwrap();
     fs::remove_file(from.join("sub/more.yaml")).unwrap();
+    assert!(!mirror.refresh().unwrap(), "an editor may be in the middle of it");
     assert!(mirror.refresh().unwrap());
     assert_eq!(names(&to), ["pods.yaml"]);
     assert!(!to.join("fabric-lab-network.yaml").exists(), "the folder has a Network of its own");
     assert!(to.join("fabric-lab-nodes.yaml").exists());
+    fs::remove_dir_all(&from).unwrap();
+    assert!(mirror.refresh().is_err() && mirror.refresh().is_err());
+    assert_eq!(names(&to), ["pods.yaml"], "a folder that is gone removes nothing");
     fs::remove_dir_all(&folder).unwrap();
 }
 
