@@ -3,7 +3,7 @@
 //! The Container Network Interface (specification 1.1.0) is a protocol of processes:
 //! the runtime runs a plugin with its request in the environment and a configuration
 //! on standard input, and reads the result from standard output. This library reads
-//! that request ([`env`], [`conf`]), gives it to the agent in one line of JSON and
+//! that request ([`mod@env`], [`conf`]), gives it to the agent in one line of JSON and
 //! waits for one line back ([`protocol`], [`client`]), and shapes the result as the
 //! requested version of the specification wants it ([`result`]).
 

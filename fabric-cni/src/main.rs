@@ -28,6 +28,9 @@ fn run() -> ExitCode {
     if absent && std::io::stdin().is_terminal() {
         return print(HELP, ExitCode::SUCCESS);
     }
+    if absent {
+        eprintln!("fabric-cni is a CNI plugin, which container runtimes run; see fabric-cni --help");
+    }
     match plugin::answer(&|name: &str| std::env::var_os(name)) {
         Ok(text) => print(&text, ExitCode::SUCCESS),
         Err(text) => print(&text, ExitCode::FAILURE),

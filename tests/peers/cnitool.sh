@@ -94,9 +94,11 @@ check_result() {
     for pattern in "\"cniVersion\": \"$version\"" '"name": "eth0"' "\"sandbox\": \"/run/netns/$2\"" '"address": "'; do
         [[ $result == *"$pattern"* ]] || fail "$version: no $pattern in the result: $result"
     done
-    local address
-    address=$(sed -n 's/.*"address": "\([^"]*\)".*/\1/p' <<<"$result" | head -n 1)
-    ip -n "$2" addr show eth0 | grep -qF " $address" || fail "$version: $address is not on eth0"
+    local address there
+    there=$(ip -n "$2" addr show eth0)
+    for address in $(sed -n 's/.*"address": "\([^"]*\)".*/\1/p' <<<"$result"); do
+        [[ $there == *" $address "* ]] || fail "$version: $address is not on eth0: $there"
+    done
 }
 
 for version in 0.3.1 0.4.0 1.0.0 1.1.0; do
