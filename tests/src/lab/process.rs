@@ -42,7 +42,7 @@ pub fn with_words(words: &[&str]) -> Vec<i32> {
 /// Words of a command line, each ended by a zero byte. A process that has just begun
 /// shows none for a moment.
 fn command_line(pid: i32) -> String {
-    for _ in 0..20 {
+    for _ in 0..1000 {
         match fs::read(format!("/proc/{pid}/cmdline")) {
             Ok(line) if line.is_empty() && is_starting(pid) => std::thread::sleep(Duration::from_millis(1)),
             Ok(line) => return String::from_utf8_lossy(&line).into_owned(),
@@ -116,8 +116,12 @@ pub fn gone(pid: Pid, patience: Duration) -> bool {
     true
 }
 
-/// Whether a process runs; a zombie does not.
+/// Whether a process runs; a zombie does not, unless other threads of it still end.
 pub fn alive(pid: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    if threads > 1 {
+        return true;
+    }
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The state follows the program's name, which stands in brackets and may hold anything.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

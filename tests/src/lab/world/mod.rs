@@ -89,7 +89,8 @@ impl Mirror {
                 }
             }
         }
-        for name in seen.keys().filter(|name| !found.contains_key(*name)) {
+        // What the target holds, not what was seen: another mirror may have filled it.
+        for name in manifests(&self.target).keys().filter(|name| !found.contains_key(*name)) {
             self.remove(name)?;
         }
         Ok(())
@@ -107,7 +108,9 @@ impl Mirror {
                 self.place(name, text.as_bytes())?;
             }
         }
-        for name in self.derived.keys().filter(|name| !wanted.contains_key(*name)) {
+        let own = own_files(&self.target);
+        let own = own.iter().filter_map(|path| path.file_name()?.to_str());
+        for name in own.filter(|name| !wanted.contains_key(*name)) {
             self.remove(name)?;
         }
         self.derived = wanted;

@@ -113,3 +113,17 @@ fn an_empty_folder_gets_nodes_and_a_network() {
     assert!(!mirror.refresh().unwrap(), "an agent's configuration is no manifest");
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn a_mirror_that_starts_anew_removes_what_an_earlier_one_left() {
+    let folder = scratch("anew");
+    let (from, to) = (folder.join("from"), folder.join("to"));
+    fs::write(from.join("a.yaml"), PODS).unwrap();
+    Mirror::new(Some(&from), &to, 1).unwrap().refresh().unwrap();
+    fs::remove_file(from.join("a.yaml")).unwrap();
+    fs::write(from.join("b.yaml"), "kind: Network\nmetadata: {name: own}\n").unwrap();
+    Mirror::new(Some(&from), &to, 1).unwrap().refresh().unwrap();
+    assert!(!to.join("a.yaml").exists() && to.join("b.yaml").exists());
+    assert!(!to.join("fabric-lab-network.yaml").exists());
+    fs::remove_dir_all(&folder).unwrap();
+}
