@@ -1,8 +1,7 @@
 //! The hands: the pair of devices that joins a container to the switch.
 //!
 //! These functions block for as long as the kernel works, and leave their thread in
-//! the container's namespace: each call has a thread of its own, see
-//! [`on_a_thread`](super::netns::on_a_thread).
+//! the container's namespace: each call has a thread of its own, which ends with it.
 
 mod check;
 mod create;
