@@ -1,8 +1,9 @@
 //! The loop that ties the rooms to the node.
 //!
 //! One task owns the [`Node`]. It takes what the rooms and the switch report, asks the
-//! node what to do, and hands that out; it never waits for a room. Everything runs on
-//! one thread, so that a packet's way through the agent crosses no processor.
+//! node what to do, and hands that out. No source of events can starve another: who is
+//! served next is drawn by chance. Everything runs on one thread, so that a packet's way
+//! through the agent crosses no processor.
 
 mod carrier;
 mod report;
@@ -65,7 +66,6 @@ pub async fn run(config: NodeConfig) -> io::Result<()> {
     loop {
         let due = node.poll_timeout().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
-            biased;
             Some(event) = switch_inbox.recv() => take_switch(&mut node, event, &mut switch_inbox),
             Some(event) = inbox.recv() => take(&mut node, event, &mut inbox),
             Some(question) = questions.recv() => reporter.answer(question, &node, &rooms),

@@ -1,7 +1,7 @@
 //! What the agent says of itself: status for people and tools, and changes of state for the log.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fabric_api::{
     Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind,
@@ -14,9 +14,14 @@ use fabric_node::serve::Ask;
 use openflow::FlowStats;
 use openflow::message::FlowRequest;
 use policy::World;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{Rooms, since_epoch};
+
+/// How long a status waits for the counters of a switch that does not answer: it is told without them, since just
+/// then somebody wants to know.
+const SWITCH_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Remembers since when the agent is as it is.
 pub struct Reporter {
@@ -80,7 +85,8 @@ impl Reporter {
                 let mut status = self.status(node, rooms);
                 let reads = rooms.switch.reads().clone();
                 tokio::spawn(async move {
-                    if let Ok(dump) = reads.dump_flows(FlowRequest::default()).await {
+                    let dump = timeout(SWITCH_PATIENCE, reads.dump_flows(FlowRequest::default())).await;
+                    if let Ok(Ok(dump)) = dump {
                         status.drops = drops(&dump);
                     }
                     let _ = reply.send(status);
