@@ -107,6 +107,44 @@ fn an_attachment_comes_and_goes_without_a_trace() {
     assert_eq!(model.flushed.len(), 2, "the zone is emptied before use and after");
 }
 
+/// Flows of a port.
+fn of_port(model: &Model, port: u32) -> usize {
+    model
+        .flows
+        .iter()
+        .filter(|flow| flow.matches.exact(openflow::Field::IN_PORT) == Some(port.into()))
+        .count()
+}
+
+#[test]
+fn flows_are_there_before_the_port_is() {
+    let mut model = started("n1", &store());
+    model.silent.insert(Room::Ports);
+    let add = model.request(Request::Attach(request("a")));
+    assert!(model.rows.len() == 2 && model.replies.is_empty());
+    assert!(of_port(&model, 32_769) > 0);
+    let before = model.flows.clone();
+    model.wake(Room::Ports);
+    assert!(matches!(model.replies[&add], Ok(Reply::Attached(_))));
+    assert_eq!(model.flows, before);
+}
+
+#[test]
+fn a_port_that_gets_another_number_takes_its_flows_along() {
+    let mut model = started("n1", &store());
+    model.other_numbers.insert(32_769, 40_000);
+    attach(&mut model, "a");
+    assert_eq!(of_port(&model, 32_769), 0);
+    assert!(of_port(&model, 40_000) > 0);
+    // Another's number is not even tried.
+    model.other_numbers.insert(32_770, 32_771);
+    attach(&mut model, "b");
+    let before = of_port(&model, 32_771);
+    model.silent.insert(Room::Ports);
+    model.request(Request::Attach(request("c")));
+    assert_eq!(of_port(&model, 32_771), before);
+}
+
 #[test]
 fn attaching_and_detaching_twice_is_the_same_as_once() {
     let mut model = started("n1", &store());

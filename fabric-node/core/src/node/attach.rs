@@ -1,4 +1,4 @@
-//! An attachment's way in: Network, claims, devices, port, flows, answer.
+//! An attachment's way in: Network, claims, devices, flows, port, answer.
 //!
 //! Each step starts when the one before has its outcome. What fails, or is no longer
 //! wanted, turns round and takes the way out ([`super::detach`]).
@@ -13,8 +13,9 @@ use policy::{Family, IpClaim, Mode, Network};
 use super::book::{Attachment, Stage};
 use super::{
     AttachRequest, Attached, AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node, PortRow,
-    PortSpec, PortsCommand, Reply, RequestError, RequestId, SwitchCommand, WireCommand, WireSpec,
+    PortSpec, PortsCommand, Reply, RequestError, RequestId, SwitchCommand, Task, WireCommand, WireSpec,
 };
+use crate::pipeline::learned::Pods;
 use crate::pipeline::statics::{pod_flows, pod_meters};
 use crate::pipeline::vocabulary::ROUTER_MAC;
 
@@ -247,7 +248,36 @@ impl Node {
             return self.leave(key);
         }
         attachment.stage = Stage::Porting;
-        self.add_port(key);
+        self.prepare(key);
+    }
+
+    /// Flows first, under the number that the port will ask for: the switch remembers for a moment what it did with a
+    /// port's first packets, and a drop that it remembers would outlive the barrier behind the flows.
+    fn prepare(&mut self, key: &AttachmentKey) {
+        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
+        let port = u32::from(port_request(zone));
+        let taken =
+            self.ports.values().any(|row| row.ofport == Some(port)) || self.book.by_port(port).is_some();
+        if !self.up || taken {
+            return self.add_port(key);
+        }
+        self.book.set_port(key, Some(port));
+        if let Some(attachment) = self.book.get_mut(key) {
+            attachment.busy = true;
+        }
+        let task = self.errand(Errand::Prepare { key: key.clone() });
+        self.send_flows(key, task);
+    }
+
+    pub(super) fn prepared(&mut self, key: &AttachmentKey, result: Result<(), String>, now: Instant) {
+        self.idle(key);
+        if result.is_err() {
+            self.book.set_port(key, None);
+            self.doubt(now);
+        }
+        if !self.leave_if_asked(key) {
+            self.add_port(key);
+        }
     }
 
     pub(super) fn add_port(&mut self, key: &AttachmentKey) {
@@ -255,14 +285,19 @@ impl Node {
         attachment.busy = true;
         let spec = PortSpec {
             name: attachment.host_name.clone(),
-            ofport_request: FIRST_PORT + attachment.zone % (u16::MAX - FIRST_PORT - 256),
+            ofport_request: port_request(attachment.zone),
             external_ids: attachment.external_ids(),
         };
         let task = self.errand(Errand::AddPort { key: key.clone() });
         self.command(Command::Ports { task, command: PortsCommand::Add(spec) });
     }
 
-    pub(super) fn ported(&mut self, key: &AttachmentKey, result: Result<Option<PortRow>, String>) {
+    pub(super) fn ported(
+        &mut self,
+        key: &AttachmentKey,
+        result: Result<Option<PortRow>, String>,
+        now: Instant,
+    ) {
         self.idle(key);
         let row = match result.and_then(|row| row.ok_or_else(|| "the switch gave no port".into())) {
             Ok(row) => row,
@@ -284,8 +319,14 @@ impl Node {
         if self.leave_if_asked(key) {
             return;
         }
-        self.book.set_port(key, port);
-        self.install(key);
+        match self.book_port(key) {
+            Some(prepared) if Some(prepared) == port && self.up => self.installed(key, Ok(()), now),
+            Some(prepared) if Some(prepared) != port => self.renumber(key, port),
+            _ => {
+                self.book.set_port(key, port);
+                self.install(key);
+            }
+        }
     }
 
     fn is_fresh(&self, key: &AttachmentKey) -> bool {
@@ -303,15 +344,19 @@ impl Node {
 
     /// Sends an attachment's flows; while the switch is away, the compare that follows will.
     pub(super) fn install(&mut self, key: &AttachmentKey) {
-        let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
-        if !self.up {
-            return;
+        if self.up && self.book_port(key).is_some() {
+            let task = self.errand(Errand::Install { key: key.clone() });
+            self.send_flows(key, task);
         }
+    }
+
+    /// Sends the flows and meters of an attachment that has a port, into an empty zone.
+    fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
+        let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
         let flows: Vec<FlowMod> = pod_flows(&pod).into_iter().map(FlowMod::add).collect();
         let meters = pod_meters(&pod, self.config.punts_per_second);
         let flush = self.errand(Errand::Flush);
         self.command(Command::Switch(SwitchCommand::FlushZone { task: flush, zone: pod.zone }));
-        let task = self.errand(Errand::Install { key: key.clone() });
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
     }
 
@@ -375,6 +420,11 @@ impl Node {
             Mode::Underlay { .. } => self.config.carrier_mtu,
         }
     }
+}
+
+/// The OpenFlow port that the pod of a zone asks for.
+fn port_request(zone: u16) -> u16 {
+    FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
 }
 
 fn attached(attachment: &Attachment) -> Attached {

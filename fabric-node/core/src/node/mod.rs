@@ -80,6 +80,7 @@ enum Errand {
     Wire { key: AttachmentKey },
     Recheck { key: AttachmentKey, id: RequestId },
     Check { id: RequestId },
+    Prepare { key: AttachmentKey },
     AddPort { key: AttachmentKey },
     Install { key: AttachmentKey },
     RemovePort { key: AttachmentKey },
@@ -238,7 +239,8 @@ impl Node {
             (Errand::Check { id }, Outcome::Wire(result)) => {
                 self.reply(id, result.map(|()| Reply::Done).map_err(RequestError::Failed));
             }
-            (Errand::AddPort { key }, Outcome::Port(result)) => self.ported(&key, result),
+            (Errand::Prepare { key }, Outcome::Committed(result)) => self.prepared(&key, result, now),
+            (Errand::AddPort { key }, Outcome::Port(result)) => self.ported(&key, result, now),
             (Errand::Install { key }, Outcome::Committed(result)) => self.installed(&key, result, now),
             (Errand::RemovePort { key }, Outcome::Port(result)) => {
                 if result.is_err() {

@@ -171,9 +171,9 @@ impl Node {
     fn port_gone(&mut self, name: &str, now: Instant) {
         self.ports.remove(name);
         let ready = self.book.by_host_name(name).filter(|a| a.stage == Stage::Ready);
-        let Some((key, zone)) = ready.map(|a| (a.key.clone(), a.zone)) else { return };
+        let Some(key) = ready.map(|a| a.key.clone()) else { return };
         self.missing_since.insert(name.to_owned(), now);
-        self.renumber(&key, zone, None);
+        self.renumber(&key, None);
         self.add_port(&key);
     }
 
@@ -208,19 +208,20 @@ impl Node {
         if attachment.stage != Stage::Ready {
             return;
         }
-        let (key, zone) = (attachment.key.clone(), attachment.zone);
+        let key = attachment.key.clone();
         if lost {
             self.missing_since.entry(name).or_insert(now);
         } else {
             self.missing_since.remove(&name);
         }
         if self.book_port(&key) != port {
-            self.renumber(&key, zone, port);
+            self.renumber(&key, port);
         }
     }
 
     /// The switch gave a pod's port another number, or none.
-    fn renumber(&mut self, key: &super::AttachmentKey, zone: u16, port: Option<u32>) {
+    pub(super) fn renumber(&mut self, key: &super::AttachmentKey, port: Option<u32>) {
+        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
         let old = self.pod_of_zone(zone);
         let mut flows = self.forget_verdicts(zone);
         flows.extend(old.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key())));

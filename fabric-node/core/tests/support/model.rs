@@ -27,6 +27,8 @@ pub struct Model {
     pub connected: bool,
     /// The database.
     pub rows: BTreeMap<String, PortRow>,
+    /// Numbers that the switch gives in place of those asked for.
+    pub other_numbers: BTreeMap<u16, u32>,
     pub wires: BTreeSet<String>,
     pub replies: BTreeMap<RequestId, Result<Reply, RequestError>>,
     /// Flow changes that reached the switch.
@@ -85,6 +87,7 @@ impl Model {
             flows: FlowTable::new(),
             connected: false,
             rows: rows.into_iter().map(|row| (row.name.clone(), row)).collect(),
+            other_numbers: BTreeMap::new(),
             wires: BTreeSet::new(),
             replies: BTreeMap::new(),
             flow_mods: Vec::new(),
@@ -211,8 +214,9 @@ impl Model {
         match command {
             PortsCommand::Add(spec) => {
                 assert!(self.wires.contains(&spec.name), "a port for a device that is not there");
+                let asked = spec.ofport_request;
                 let row = PortRow {
-                    ofport: Some(u32::from(spec.ofport_request)),
+                    ofport: Some(self.other_numbers.get(&asked).copied().unwrap_or(u32::from(asked))),
                     external_ids: spec.external_ids,
                     ..own_row(&spec.name, "", 0)
                 };
