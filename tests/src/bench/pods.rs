@@ -1,0 +1,91 @@
+//! The pods that converse, and their manifests.
+//!
+//! A NetworkPolicy lets pods with one label talk to each other, so that who the peer is
+//! matters: each ordered pair needs flows of its own, and its first packet is a question
+//! to the agent, whatever other pairs have learned.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::lab::record::PodRecord;
+use crate::lab::world::{documents, pods};
+use crate::lab::{Lab, LabError};
+
+/// Pods of node n1 of which every ordered pair converses.
+pub const TALKERS: usize = 20;
+
+/// Reference of a talker, from 1.
+pub fn talker(number: usize) -> String {
+    format!("default/p{number}")
+}
+
+/// The pod on node n2.
+pub const FAR: &str = "default/far";
+/// Two pods of node n1 that converse after the agent was killed.
+pub const WITNESSES: [&str; 2] = ["default/k1", "default/k2"];
+/// Reference of the pod that comes and goes, in a namespace whose Network has IPv4 only.
+pub const SINGLE_STACK: &str = "single/pod";
+/// Reference of the pod that comes and goes, with an address of each family.
+pub const DUAL_STACK: &str = "default/dual";
+
+/// Writes the manifests and attaches the pods that converse.
+///
+/// # Errors
+/// With the first one that cannot be attached.
+pub fn attach(lab: &mut Lab) -> Result<(), LabError> {
+    let mut objects: Vec<Value> = (1..=TALKERS).map(|n| pod(&talker(n), "n1")).collect();
+    objects.extend(WITNESSES.iter().map(|reference| pod(reference, "n1")));
+    objects.push(pod(FAR, "n2"));
+    let conversing = text(&objects);
+    lab.write_manifest("pods.yaml", &(conversing.clone() + &text(&others())))?;
+    pods(&documents(&conversing)).iter().try_for_each(|pod| lab.add_pod(pod).map(drop))
+}
+
+/// Policy, Networks, and the pods that are attached one at a time.
+fn others() -> Vec<Value> {
+    let peers = json!([{ "podSelector": { "matchLabels": { "bench": "pod" } } }]);
+    vec![
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": { "name": "identity", "namespace": "default" },
+            "spec": {
+                "podSelector": {}, "policyTypes": ["Ingress", "Egress"],
+                "ingress": [{ "from": peers }], "egress": [{ "to": peers }],
+            },
+        }),
+        json!({
+            "apiVersion": "fabric.io/v1alpha1", "kind": "Network", "metadata": { "name": "single" },
+            "spec": { "mode": "overlay", "vni": 99, "cidrs": ["10.99.0.0/16"] },
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": "single", "annotations": { "fabric.io/network": "single" } },
+        }),
+        pod(SINGLE_STACK, "n1"),
+        pod(DUAL_STACK, "n1"),
+    ]
+}
+
+/// The manifest of a pod.
+pub fn pod(reference: &str, node: &str) -> Value {
+    let (namespace, name) = reference.split_once('/').unwrap_or(("default", reference));
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "namespace": namespace, "labels": { "bench": "pod" } },
+        "spec": { "nodeName": node },
+    })
+}
+
+/// Manifests as a file; JSON is YAML.
+pub fn text(objects: &[Value]) -> String {
+    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+}
+
+/// The addresses of a pod, IPv4 first.
+pub fn addresses(pod: &PodRecord) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> =
+        pod.addresses.iter().filter_map(|text| text.split('/').next()?.parse().ok()).collect();
+    addresses.sort();
+    addresses
+}
