@@ -3,3 +3,4 @@
 pub mod demo;
 pub mod house;
 pub mod lab;
+pub mod trial;
