@@ -210,7 +210,7 @@ fn a_route_of_somebody_else_is_not_taken_over() {
         problems.wait_for(named).await.expect("the room lives");
         assert!(room.problems().contains("10.0.0.0/16"), "{}", room.problems());
         assert_eq!(run("ip", &["route", "show", "10.0.0.0/16"]), "10.0.0.0/16 dev lo scope link");
-        assert!(own_routes().contains("fd00:10::/48"), "the rest goes on");
+        assert!(own_routes().contains("fd00:10::/48"), "the rest goes on: {}", room.problems());
         run("ip", &["route", "del", "10.0.0.0/16"]);
         problems.wait_for(Vec::is_empty).await.expect("the room lives");
         assert_complete();

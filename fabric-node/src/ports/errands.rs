@@ -10,6 +10,11 @@
 //! that it finds changed. Commands for one port keep their order, except that a removal
 //! does not wait until the switch has opened the port.
 //!
+//! To take a port away stops the userspace datapath for some ten milliseconds, in which
+//! it opens none. So additions go first, and only [`REMOVALS`] removals at a time, until
+//! the switch has acted on them: a container that starts waits for a few of those that
+//! end, not for all.
+//!
 //! Every command may be written more than once: an addition brings a port that is there
 //! to its form, a removal of a port that is not there is done. So an unknown outcome
 //! needs no more than to look at the database again.
@@ -32,6 +37,9 @@ const QUEUE: usize = 4096;
 /// Commands in one transaction.
 const BATCH: usize = 256;
 
+/// Removals in one transaction.
+const REMOVALS: usize = 4;
+
 /// Times that a command is tried anew after the database refused it.
 const TRIES: u32 = 3;
 
@@ -50,6 +58,8 @@ pub struct Errands {
     next: u64,
     /// Of the transaction under way.
     next_cfg: Option<NextCfg>,
+    /// What `cur_cfg` must reach, or else when to go on, before ports are removed again.
+    hold: Option<(i64, Instant)>,
 }
 
 #[derive(Debug)]
@@ -101,7 +111,7 @@ enum Need {
 impl Errands {
     /// None. `patience` is the time that each may take.
     pub fn new(patience: Duration) -> Self {
-        Self { patience, list: BTreeMap::new(), next: 0, next_cfg: None }
+        Self { patience, list: BTreeMap::new(), next: 0, next_cfg: None, hold: None }
     }
 
     /// Takes a command; the verdict comes at once when too many wait.
@@ -122,40 +132,51 @@ impl Errands {
     }
 
     /// The next transaction, and what needs none.
-    pub fn batch(&mut self, view: &View, verdicts: &mut Vec<Verdict>) -> Option<Transaction> {
+    pub fn batch(&mut self, view: &View, now: Instant, verdicts: &mut Vec<Verdict>) -> Option<Transaction> {
         let (bridge, _) = view.bridge().filter(|_| !self.is_busy())?;
+        if self.hold.is_some_and(|(next_cfg, until)| view.cur_cfg() >= next_cfg || now >= until) {
+            self.hold = None;
+        }
         let mut txn = Transaction::new();
-        let mut names: Vec<String> = Vec::new();
         let mut done = Vec::new();
-        let queued = self.list.iter().filter(|(_, errand)| errand.stage == Stage::Queued).map(|(at, _)| *at);
-        let queued: Vec<u64> = queued.collect();
-        for at in queued {
-            let Some(errand) = self.list.get(&at) else { continue };
-            let name = errand.name().to_owned();
-            // One that the database refused goes alone, so that it spoils nobody else's transaction.
-            let alone = errand.refused > 0 && !names.is_empty();
-            if alone || names.len() >= BATCH || names.contains(&name) || self.unsettled(at, &name, view) {
-                continue;
-            }
+        let mut sent = 0;
+        for at in self.candidates(view) {
+            let Some(errand) = self.list.get_mut(&at) else { continue };
             match need(&errand.command, bridge, view, &mut txn) {
                 Need::Done(result) => done.push((at, result)),
                 Need::Write(port) => {
-                    let last = errand.refused > 0;
-                    names.push(name);
-                    self.stage(at, Stage::Sent { port });
-                    if last {
-                        break;
-                    }
+                    errand.stage = Stage::Sent { port };
+                    sent += 1;
                 }
             }
         }
         self.finish(done, verdicts);
-        if names.is_empty() {
+        if sent == 0 {
             return None;
         }
         txn.require_row("Bridge", [Condition::eq("_uuid", bridge)]);
         self.next_cfg = Some(txn.bump_next_cfg());
         Some(txn)
+    }
+
+    /// The commands for the next transaction, additions first. One that the database refused goes alone, so that it
+    /// spoils nobody else's.
+    fn candidates(&self, view: &View) -> Vec<u64> {
+        let queued = self.list.iter().filter(|(at, errand)| {
+            errand.stage == Stage::Queued && !self.unsettled(**at, errand.name(), view)
+        });
+        let queued: Vec<(u64, &Errand)> = queued.map(|(at, errand)| (*at, errand)).collect();
+        if let Some((at, _)) = queued.iter().find(|(_, errand)| errand.refused > 0) {
+            return vec![*at];
+        }
+        let adds = |errand: &Errand| matches!(errand.command, PortsCommand::Add(_));
+        let (additions, removals): (Vec<_>, Vec<_>) =
+            queued.into_iter().partition(|(_, errand)| adds(errand));
+        // One that needs no transaction is not held back.
+        let idle = |errand: &Errand| view.member(errand.name()).is_none();
+        let (idle, removals): (Vec<_>, Vec<_>) = removals.into_iter().partition(|(_, errand)| idle(errand));
+        let removals = removals.into_iter().take(if self.hold.is_some() { 0 } else { REMOVALS });
+        additions.into_iter().take(BATCH).chain(idle).chain(removals).map(|(at, _)| at).collect()
     }
 
     /// What became of the transaction of the last [`Errands::batch`].
@@ -171,6 +192,9 @@ impl Errands {
             match &number {
                 Ok(next_cfg) => {
                     errand.written = true;
+                    if matches!(errand.command, PortsCommand::Remove { .. }) {
+                        self.hold = Some((*next_cfg, now + NUDGE));
+                    }
                     errand.stage = Stage::Written { port, next_cfg: *next_cfg, seen: false, since: now };
                 }
                 Err(Error::Transaction(error)) => {
@@ -244,10 +268,12 @@ impl Errands {
             Stage::Written { since, .. } => errand.deadline.min(since + NUDGE),
             _ => errand.deadline,
         };
-        self.list.values().map(due).min()
+        let queued = || self.list.values().any(|errand| errand.stage == Stage::Queued);
+        let held = self.hold.map(|(_, until)| until).filter(|_| queued());
+        self.list.values().map(due).chain(held).min()
     }
 
-    /// Whether an earlier command for the port is not through as far as a later one must wait for it.
+    /// Whether an earlier command for the port is not through as far as this one must wait for it.
     fn unsettled(&self, at: u64, name: &str, view: &View) -> bool {
         self.list.range(..at).any(|(_, errand)| {
             errand.name() == name
@@ -259,12 +285,6 @@ impl Errands {
                     }
                 }
         })
-    }
-
-    fn stage(&mut self, at: u64, stage: Stage) {
-        if let Some(errand) = self.list.get_mut(&at) {
-            errand.stage = stage;
-        }
     }
 
     fn finish(&mut self, done: Vec<(u64, Result<Option<PortRow>, String>)>, verdicts: &mut Vec<Verdict>) {

@@ -23,6 +23,8 @@
 //! [`PortsEvent::Ready`]: fabric_core::node::PortsEvent::Ready
 
 mod errands;
+#[cfg(test)]
+mod fixture;
 mod room;
 mod setup;
 mod view;

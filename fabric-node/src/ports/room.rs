@@ -233,7 +233,7 @@ impl Room {
         self.await_switch(now);
         if let Some(view) = self.view.as_ref().filter(|_| self.told_ready) {
             self.errands.look(view, now, &mut verdicts);
-            if let Some(transaction) = self.errands.batch(view, &mut verdicts) {
+            if let Some(transaction) = self.errands.batch(view, now, &mut verdicts) {
                 self.ask(|client| async move { Answer::Errands(client.commit(&transaction).await) });
             }
         }
