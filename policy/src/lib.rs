@@ -10,6 +10,7 @@ pub mod label;
 pub mod manifest;
 mod name;
 pub mod object;
+mod question;
 pub mod region;
 pub mod selector;
 mod verdict;
@@ -23,7 +24,8 @@ pub use object::{
     Node, Object, Pod, PodAnnotations, PodIdent, Protocol, Service, Tenant, Trace, claim_address, claim_name,
     to_manifest,
 };
+pub use question::{Direction, Question, Traffic};
 pub use region::{PortBlock, Region};
 pub use selector::{Operator, Requirement, Selector};
-pub use verdict::{Because, Direction, Judgement, Question, Traffic, Verdict};
+pub use verdict::{Because, Judgement, Verdict};
 pub use world::{Change, Edit, Location, NetworkChoiceError, Resident, World};

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Family, prefix};
-use crate::verdict::Question;
+use crate::question::Question;
 
 /// The lengths of prefixes in regions of IPv4 peers, widest first.
 pub const PREFIX_LENGTHS_V4: [u8; 5] = [0, 8, 16, 24, 32];

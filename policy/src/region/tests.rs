@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::verdict::{Direction, Traffic};
+use crate::question::{Direction, Traffic};
 
 fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![

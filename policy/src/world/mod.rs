@@ -24,8 +24,9 @@ use crate::object::{
     ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, Network, NetworkPolicy, Node, Pod, Service,
     Trace,
 };
+use crate::question::Question;
 use crate::region::Region;
-use crate::verdict::{Because, Judgement, Question, Verdict};
+use crate::verdict::{Because, Judgement, Verdict};
 use addresses::Addresses;
 use networks::Networks;
 use share::Texts;
