@@ -64,7 +64,7 @@ pub use packet_out::PacketOut;
 pub use ports::{CONFIG_DOWN, Ethernet, PortDesc, PortReason, PortStatus, STATE_LINK_DOWN};
 
 use header::{kind, nxt, onf, put_vendor};
-pub(crate) use print::Verbosity;
+pub(crate) use text::Verbosity;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]

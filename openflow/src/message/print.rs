@@ -3,14 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use super::header::{VERSION_13, VERSION_15};
-use super::{AsyncForm, Body, Message, PacketInFormat, multipart, prerequisite, text};
-
-/// How much is printed of packets: all of their bytes, or their fields only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Brief,
-    Full,
-}
+use super::text::{self, Verbosity};
+use super::{AsyncForm, Body, Message, PacketInFormat, multipart, prerequisite};
 
 /// Ends with a line break.
 impl fmt::Display for Message {

@@ -4,6 +4,13 @@ use std::fmt::{self, Write as _};
 
 const PER_LINE: usize = 16;
 
+/// How much is printed of packets: all of their bytes, or their fields only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    Brief,
+    Full,
+}
+
 /// Bytes as hexadecimal, sixteen a line, with their printable characters beside them if `ascii`.
 pub(crate) fn hex_dump(out: &mut String, bytes: &[u8], ascii: bool) -> fmt::Result {
     for (line, chunk) in bytes.chunks(PER_LINE).enumerate() {
