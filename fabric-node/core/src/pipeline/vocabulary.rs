@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use openflow::{Field, Mac, Subfield};
+use policy::Family;
 
 /// A table of `br-fabric`, by what it decides.
 ///
@@ -24,7 +25,7 @@ pub enum Table {
     Neighbour = 2,
     /// Conversations that were judged on their way out pass.
     StateOut = 4,
-    /// Service addresses.
+    /// Service addresses. It has no flows where there are no Services, and is passed by then.
     Service = 5,
     /// May this pod send this?
     Egress = 6,
@@ -131,7 +132,7 @@ impl Origin {
 pub const REG_FLAGS: Field = Field::REG0;
 /// In `reg0`: the packet was punted and has come back; a hit in a learned table clears it.
 pub const RETRY: u32 = 0x1_0000;
-/// In `reg0`: the packet goes to an address of a node.
+/// In `reg0`: the packet leaves the fabric, for a node or by way of one.
 pub const TO_NODE: u32 = 0x2_0000;
 /// In `reg0`: a neighbour solicitation that has become its answer.
 pub const ANSWER: u32 = 0x4_0000;
@@ -191,6 +192,8 @@ pub const VACANT_SECONDS: u16 = 2;
 
 /// UDP port of VXLAN (RFC 7348 §5).
 pub const VXLAN_PORT: u16 = 4789;
+/// UDP ports of DHCP servers and clients, for IPv4 (RFC 2131 §4.1) and IPv6 (RFC 8415 §7.2).
+pub const DHCP: [(Family, u16, u16); 2] = [(Family::V4, 67, 68), (Family::V6, 547, 546)];
 
 /// What a flow is, in the first eight bits of its cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -271,21 +274,24 @@ pub enum Cause {
     Protocol = 8,
     /// Multicast and broadcast that nobody is there for; no fault.
     Multicast = 9,
-    /// Conntrack calls the packet invalid.
+    /// Conntrack calls the packet invalid; so it does router advertisements and redirects, which belong to no
+    /// conversation.
     Invalid = 10,
     /// Tunnelled, for no local address.
     TunnelStray = 11,
     /// From the host, with the address of a pod.
     SpoofedByHost = 12,
-    /// A pod's packet to the tunnel port of a node.
+    /// A pod's packet that leaves the fabric for the port of tunnels.
     TunnelPort = 13,
     /// Duplicate address detection, which is never answered; no fault.
     DuplicateDetection = 14,
+    /// A pod that answers DHCP clients.
+    DhcpServer = 15,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 14] = [
+    pub const ALL: [Cause; 15] = [
         Cause::UnknownPort,
         Cause::SpoofedMac,
         Cause::SpoofedIpv4,
@@ -300,6 +306,7 @@ impl Cause {
         Cause::SpoofedByHost,
         Cause::TunnelPort,
         Cause::DuplicateDetection,
+        Cause::DhcpServer,
     ];
 
     /// One word for people and metric labels.
@@ -320,6 +327,7 @@ impl Cause {
             Cause::SpoofedByHost => "spoofed-by-host",
             Cause::TunnelPort => "tunnel-port",
             Cause::DuplicateDetection => "duplicate-detection",
+            Cause::DhcpServer => "dhcp-server",
         }
     }
 }

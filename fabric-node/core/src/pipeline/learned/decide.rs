@@ -152,7 +152,7 @@ fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
             let port = context.site.tunnel_for_nodes(context.world, to)?;
             (host(to), to_peer(tunnel_address(to, context)?, port, true))
         }
-        Location::Outside => (outside(to, context), to_host(context.site.local_mac?, false)),
+        Location::Outside => (outside(to, context), to_host(context.site.local_mac?)),
         Location::Vacant { .. } => return None,
     };
     let id = stable_id(&[b"route", prefix.to_string().as_bytes(), format!("{actions:?}").as_bytes()]);

@@ -10,16 +10,14 @@ use super::super::fields::{
 };
 use super::super::site::Site;
 use super::super::vocabulary::{
-    ANSWER, Cause, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY,
-    ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
+    ANSWER, Cause, DHCP, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN,
+    RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
 
 /// The id that stands in the `ct_label` of conversations that the node's own rules allow.
 pub const OWN_NODE: u64 = 1;
-
-const BOTH: [Family; 2] = [Family::V4, Family::V6];
 
 /// Static flows of the node itself.
 #[must_use]
@@ -90,6 +88,11 @@ fn guard(world: &World) -> Vec<Flow> {
         node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Neighbour)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
+    for (family, server, client) in DHCP {
+        let answer = ip(pod(), family).with(Field::IP_PROTO, UDP);
+        let answer = answer.with(Field::UDP_SRC, server).with(Field::UDP_DST, client);
+        flows.push(drop_for(Cause::DhcpServer, table, priority::FIRST, answer));
+    }
     for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
         let matches = source(from(Origin::Host), *cidr);
         flows.push(drop_for(Cause::SpoofedByHost, table, priority::FIRST, matches));
@@ -146,7 +149,8 @@ fn neighbour() -> Vec<Flow> {
                 reply,
             ],
         ),
-        node(table, priority::DEFAULT, Match::new(), vec![go(Table::Route)]),
+        // Of a pod, only questions come here.
+        node(table, priority::DEFAULT, from(Origin::Host), vec![go(Table::Route)]),
     ]
 }
 
@@ -157,7 +161,7 @@ fn state() -> Vec<Flow> {
     let invalid = 0x10u32;
     let mut flows = Vec::new();
     for (table, judged, rest) in
-        [(Table::StateOut, Table::Route, Table::Service), (Table::StateIn, Table::Output, Table::Ingress)]
+        [(Table::StateOut, Table::Route, Table::Egress), (Table::StateIn, Table::Output, Table::Ingress)]
     {
         let known = Match::new().with_mask(Field::CT_STATE, tracked, tracked | new | invalid).with_mask(
             Field::CT_MARK,
@@ -169,8 +173,16 @@ fn state() -> Vec<Flow> {
         flows.push(drop_for(Cause::Invalid, table, priority::CAUSE, bad));
         flows.push(node(table, priority::DEFAULT, Match::new(), vec![go(rest)]));
     }
-    flows.push(node(Table::Service, priority::DEFAULT, Match::new(), vec![go(Table::Egress)]));
     flows
+}
+
+/// What whoever opened a conversation of this protocol sends in it, both families, as conntrack has it: its ports are
+/// those of the first fragment too, which the packet's own ports are not.
+fn opening(protocol: u8) -> Match {
+    let (tracked, invalid, reply) = (0x20u32, 0x10u32, 0x08u32);
+    Match::new()
+        .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
+        .with(Field::CT_NW_PROTO, protocol)
 }
 
 /// The node's own addresses; local pods stand with the pods, everything else is learned.
@@ -185,18 +197,17 @@ fn route(site: &Site) -> Vec<Flow> {
                 Table::Route,
                 priority::STATIC,
                 destination(Match::new(), host(*address)),
-                to_host(mac, true),
+                to_host(mac),
             ));
         }
     }
     flows
 }
 
-/// Actions that hand a packet to the node itself; `own` where it is addressed to a node.
-pub fn to_host(local_mac: openflow::Mac, own: bool) -> Vec<Action> {
-    let flags = if own { TO_NODE } else { 0 };
+/// Actions that hand a packet to the node itself, which is its end or forwards it.
+pub fn to_host(local_mac: openflow::Mac) -> Vec<Action> {
     vec![
-        set_flags(flags, RETRY | TO_NODE),
+        set_flags(TO_NODE, RETRY | TO_NODE),
         set(Field::ETH_SRC, ROUTER_MAC),
         set(Field::ETH_DST, local_mac),
         Action::DecTtl,
@@ -219,20 +230,12 @@ fn ingress(site: &Site) -> Vec<Flow> {
     flows
 }
 
-/// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric.
+/// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric. Neither to a
+/// place outside, which may be another address of a node and sees the packet come from this node.
 fn output() -> Vec<Flow> {
-    let mut flows: Vec<Flow> = BOTH
-        .into_iter()
-        .map(|family| {
-            let matches = ip(
-                not_from(Origin::Host).with_mask(REG_FLAGS, TO_NODE, TO_NODE | Origin::Host.bit()),
-                family,
-            )
-            .with(Field::IP_PROTO, UDP)
-            .with(Field::UDP_DST, VXLAN_PORT);
-            drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, matches)
-        })
-        .collect();
+    let leaves = opening(UDP).with_mask(REG_FLAGS, TO_NODE, TO_NODE | Origin::Host.bit());
+    let tunnel = leaves.with(Field::CT_TP_DST, VXLAN_PORT);
+    let mut flows = vec![drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)];
     let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
     flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send]));
     flows
