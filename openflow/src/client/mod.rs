@@ -32,6 +32,9 @@ use crate::session::{BundleError, Outgoing, RequestError, SendError, Session, Se
 
 /// Commands that may wait for the task.
 const COMMANDS: usize = 1024;
+/// Reasons for a packet-in that a flow asks for by itself. A packet whose time to live ends is none: any sender could
+/// send as many as it likes, past every meter (OpenFlow 1.5 §7.4.1, OFPR_INVALID_TTL).
+const PACKET_IN_REASONS: u32 = 0b11_1011;
 /// All reasons of a kind of asynchronous message that OVS knows.
 const ALL_REASONS: u32 = 0b11_1111;
 /// Port status has three reasons.
@@ -48,7 +51,7 @@ pub struct Config {
     pub max_probes: u32,
     /// Bytes of a missed packet to be sent along.
     pub miss_send_len: u16,
-    /// Whether this connection gets packet-ins.
+    /// Whether this connection gets packet-ins, except for packets whose time to live ended.
     pub packet_ins: bool,
     /// Whether this connection hears of removed flows that ask for it.
     pub flow_removed: bool,
@@ -85,7 +88,7 @@ impl Config {
     fn session(&self) -> SessionConfig {
         let reasons = |wanted: bool, mask: u32| if wanted { mask } else { 0 };
         let primary = AsyncMasks::default()
-            .with(AsyncKind::PacketIn, reasons(self.packet_ins, ALL_REASONS))
+            .with(AsyncKind::PacketIn, reasons(self.packet_ins, PACKET_IN_REASONS))
             .with(AsyncKind::PortStatus, reasons(self.port_status, PORT_REASONS))
             .with(AsyncKind::FlowRemoved, reasons(self.flow_removed, ALL_REASONS));
         SessionConfig {
