@@ -4,15 +4,10 @@
 //! unknown, is kept whole as [`Action::Raw`]. Flow-mods carry instructions, whose order
 //! OpenFlow fixes (1.5.1 §5.5): meter, apply, clear, write, metadata, goto.
 
-use super::registry::{self, Code, Place};
-use super::{Action, RawAction, encode};
+use super::encode::{self, encode_actions};
+use super::layout::{EXPERIMENTER, Place, finish};
+use super::{Action, MAX_DEPTH, RawAction, registry};
 use crate::wire::{DecodeError, Reader, Writer};
-
-/// The type of an action that a vendor's number follows.
-const EXPERIMENTER: u16 = 0xffff;
-
-/// How deep actions may stand in actions; switches allow less.
-const MAX_DEPTH: u8 = 16;
 
 mod instruction {
     pub(super) const GOTO_TABLE: u16 = 1;
@@ -31,8 +26,8 @@ pub fn decode_actions(r: &mut Reader<'_>, version: u8) -> Result<Vec<Action>, De
     decode_list(r, version, 0)
 }
 
-/// Reads actions inside of others.
-pub(super) fn decode_list(r: &mut Reader<'_>, version: u8, depth: u8) -> Result<Vec<Action>, DecodeError> {
+/// Reads actions, those inside of others too.
+fn decode_list(r: &mut Reader<'_>, version: u8, depth: u8) -> Result<Vec<Action>, DecodeError> {
     if depth > MAX_DEPTH {
         return Err(DecodeError::TooDeep("actions"));
     }
@@ -67,7 +62,7 @@ fn decode_action(r: &mut Reader<'_>, version: u8, depth: u8) -> Result<Action, D
     if !code.allows(whole.len()) {
         return Err(DecodeError::BadLength { what: kind.name, length: whole.len() });
     }
-    let found = (kind.decode)(&mut body, Place { code, version, depth })?;
+    let found = (kind.decode)(&mut body, Place { code, version, depth, list: decode_list })?;
     Ok(found.unwrap_or_else(raw))
 }
 
@@ -107,14 +102,6 @@ pub fn decode_instructions(r: &mut Reader<'_>, version: u8) -> Result<Vec<Action
         }
     }
     Ok(actions)
-}
-
-/// Writes a list of actions, as packet-out, buckets and `apply_actions` carry it. Instructions
-/// have no form in such a list and are left out, except `write_metadata`.
-pub fn encode_actions(w: &mut Writer, actions: &[Action], version: u8) {
-    for action in actions {
-        encode::action(w, action, version);
-    }
 }
 
 /// Writes instructions, as flow-mods and flow statistics carry them.
@@ -184,25 +171,4 @@ fn instruction_header(w: &mut Writer, number: u16) -> usize {
     w.u16(number);
     w.u16(0);
     start
-}
-
-/// Writes the header of an action with a place for its length; returns where it starts.
-pub(super) fn begin(w: &mut Writer, code: Code) -> usize {
-    let start = w.len();
-    if code.vendor == 0 {
-        w.u16(code.number);
-        w.u16(0);
-    } else {
-        w.u16(EXPERIMENTER);
-        w.u16(0);
-        w.u32(code.vendor);
-        w.u16(code.number);
-    }
-    start
-}
-
-/// Pads what starts at `start` to 8 bytes and fills in its length.
-pub(super) fn finish(w: &mut Writer, start: usize) {
-    w.pad_from(start, 8);
-    w.patch_length(start + 2, start);
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::registry::{self, Place};
-use super::{Action, codec, decode, encode};
+use super::layout::{Place, packed, put_packed, short_field, with};
+use super::{Action, code};
 use crate::field::Subfield;
 use crate::field::header::encode_header;
 use crate::wire::{DecodeError, Reader, Writer};
@@ -85,17 +85,17 @@ const NO_TABLE: u8 = 0xff;
 pub(super) fn decode(r: &mut Reader<'_>, place: Place) -> Result<Option<Ct>, DecodeError> {
     let flags = r.u16("ct.flags")?;
     let no_field = r.peek().starts_with(&[0; 4]);
-    let field = decode::short_field(r)?;
+    let field = short_field(r)?;
     let zone = r.u16("ct.zone")?;
     let zone = match field {
         _ if no_field => CtZone::Imm(zone),
-        Some(field) => CtZone::Field(decode::packed(field, zone)?),
+        Some(field) => CtZone::Field(packed(field, zone)?),
         None => return Ok(None),
     };
     let table = r.u8("ct.table")?;
     r.skip(3, "ct")?;
     let alg = r.u16("ct.alg")?;
-    let mut exec = codec::decode_list(r, place.version, place.depth + 1)?;
+    let mut exec = place.nested(r)?;
     let nat = exec.first().map_or(Ok(None), Nat::of)?;
     if nat.is_some() {
         exec.remove(0);
@@ -107,8 +107,9 @@ pub(super) fn decode(r: &mut Reader<'_>, place: Place) -> Result<Option<Ct>, Dec
     Ok(Some(Ct { commit, force, table: (table != NO_TABLE).then_some(table), zone, alg, nat, exec }))
 }
 
-pub(super) fn encode(w: &mut Writer, ct: &Ct, version: u8) {
-    encode::with(w, registry::CT, |w| {
+/// Writes `ct`; `exec` writes the actions of [`Ct::exec`].
+pub(super) fn encode(w: &mut Writer, ct: &Ct, exec: impl FnOnce(&mut Writer)) {
+    with(w, code::CT, |w| {
         w.u16(if ct.commit { COMMIT } else { 0 } | if ct.force { FORCE } else { 0 });
         match ct.zone {
             CtZone::Imm(zone) => {
@@ -117,7 +118,7 @@ pub(super) fn encode(w: &mut Writer, ct: &Ct, version: u8) {
             }
             CtZone::Field(sub) => {
                 encode_header(w, sub.field, crate::matching::NXM);
-                encode::packed(w, sub);
+                put_packed(w, sub);
             }
         }
         w.u8(ct.table.unwrap_or(NO_TABLE));
@@ -126,7 +127,7 @@ pub(super) fn encode(w: &mut Writer, ct: &Ct, version: u8) {
         if let Some(nat) = &ct.nat {
             nat.encode(w);
         }
-        codec::encode_actions(w, &ct.exec, version);
+        exec(w);
     });
 }
 
@@ -142,7 +143,7 @@ impl Nat {
         let Action::Raw(raw) = action else { return None };
         let mut r = Reader::new(&raw.bytes);
         let header = (r.u16("nat").ok()?, r.u16("nat").ok()?, r.u32("nat").ok()?, r.u16("nat").ok()?);
-        (header.0 == 0xffff && header.2 == registry::NICIRA && header.3 == registry::NAT.number).then_some(r)
+        (header.0 == 0xffff && header.2 == code::NICIRA && header.3 == code::NAT.number).then_some(r)
     }
 
     fn is(action: &Action) -> bool {
@@ -198,7 +199,7 @@ impl Nat {
             | flag(self.addr_max.is_some(), if v6 { 8 } else { 2 })
             | flag(self.port_min.is_some(), 0x10)
             | flag(self.port_max.is_some(), 0x20);
-        encode::with(w, registry::NAT, |w| {
+        with(w, code::NAT, |w| {
             w.zeros(2);
             w.u16(
                 kind | flag(self.persistent, PERSISTENT) | flag(self.hash, HASH) | flag(self.random, RANDOM),

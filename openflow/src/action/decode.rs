@@ -1,41 +1,14 @@
 //! One reader per kind of action, for the bytes after its header.
 
-use super::registry::{self, Decoded, Place};
-use super::{Action, Bundle, Controller, Multipath, Sample, SampleDirection, codec, ct, learn};
+use super::layout::{Decoded, Place, field, packed, short_field, subfield};
+use super::{Action, Bundle, Controller, Multipath, Sample, SampleDirection, code, ct, learn};
+use crate::field::Value;
 use crate::field::header::FieldHeader;
-use crate::field::{Field, Subfield, Value};
 use crate::wire::{DecodeError, Reader};
 
 /// For names that exist in text only.
 pub(super) fn nothing(_: &mut Reader<'_>, _: Place) -> Decoded {
     Ok(None)
-}
-
-/// Checks that the bits exist.
-pub(super) fn subfield(field: Field, start: u16, bits: u16) -> Result<Subfield, DecodeError> {
-    let sub = Subfield::bits(field, start, bits);
-    match sub.is_valid() {
-        true => Ok(sub),
-        false => {
-            Err(DecodeError::BadValue { what: "subfield", value: u64::from(start) << 16 | u64::from(bits) })
-        }
-    }
-}
-
-/// The packed form of a run of bits: start in the high 10 bits, length less one in the low 6.
-pub(super) fn packed(field: Field, packed: u16) -> Result<Subfield, DecodeError> {
-    subfield(field, packed >> 6, (packed & 0x3f) + 1)
-}
-
-/// A field's header; `None` if the field is not known.
-pub(super) fn field(r: &mut Reader<'_>) -> Result<Option<Field>, DecodeError> {
-    Ok(FieldHeader::decode(r)?.field())
-}
-
-/// A header of four bytes, which an experimenter's field does not fit.
-pub(super) fn short_field(r: &mut Reader<'_>) -> Result<Option<Field>, DecodeError> {
-    let mut header = r.sub(4, "field header")?;
-    Ok(FieldHeader::decode(&mut header).ok().and_then(|h| h.field()))
 }
 
 pub(super) fn output(r: &mut Reader<'_>, _: Place) -> Decoded {
@@ -50,7 +23,7 @@ pub(super) fn output_trunc(r: &mut Reader<'_>, _: Place) -> Decoded {
 
 pub(super) fn output_reg(r: &mut Reader<'_>, place: Place) -> Decoded {
     let bits = r.u16("output_reg")?;
-    let (source, max_len) = if place.code == registry::OUTPUT_REG {
+    let (source, max_len) = if place.code == code::OUTPUT_REG {
         let source = short_field(r)?;
         (source, r.u16("output_reg")?)
     } else {
@@ -62,7 +35,7 @@ pub(super) fn output_reg(r: &mut Reader<'_>, place: Place) -> Decoded {
 }
 
 pub(super) fn controller(r: &mut Reader<'_>, place: Place) -> Decoded {
-    if place.code == registry::CONTROLLER {
+    if place.code == code::CONTROLLER {
         let (max_len, controller_id) = (r.u16("controller")?, r.u16("controller")?);
         let reason = r.u8("controller")?;
         return Ok(Some(Action::Controller(Controller {
@@ -96,11 +69,11 @@ pub(super) fn controller(r: &mut Reader<'_>, place: Place) -> Decoded {
 
 pub(super) fn resubmit(r: &mut Reader<'_>, place: Place) -> Decoded {
     let port = r.u16("resubmit")?;
-    let table = if place.code == registry::RESUBMIT { 0xff } else { r.u8("resubmit")? };
+    let table = if place.code == code::RESUBMIT { 0xff } else { r.u8("resubmit")? };
     Ok(Some(Action::Resubmit {
         in_port: (port != 0xfff8).then_some(port),
         table: (table != 0xff).then_some(table),
-        ct: place.code == registry::RESUBMIT_TABLE_CT,
+        ct: place.code == code::RESUBMIT_TABLE_CT,
     }))
 }
 
@@ -121,7 +94,7 @@ pub(super) fn load(r: &mut Reader<'_>, _: Place) -> Decoded {
 
 pub(super) fn copy(r: &mut Reader<'_>, place: Place) -> Decoded {
     let (bits, src, dst) = (r.u16("move")?, r.u16("move")?, r.u16("move")?);
-    if place.code == registry::COPY_FIELD {
+    if place.code == code::COPY_FIELD {
         r.skip(2, "move")?;
     }
     let (Some(from), Some(to)) = (field(r)?, field(r)?) else { return Ok(None) };
@@ -132,7 +105,7 @@ pub(super) fn stack(r: &mut Reader<'_>, place: Place) -> Decoded {
     let start = r.u16("stack")?;
     let Some(field) = field(r)? else { return Ok(None) };
     let sub = subfield(field, start, r.u16("stack")?)?;
-    Ok(Some(if place.code == registry::STACK_PUSH { Action::Push(sub) } else { Action::Pop(sub) }))
+    Ok(Some(if place.code == code::STACK_PUSH { Action::Push(sub) } else { Action::Pop(sub) }))
 }
 
 pub(super) fn check_pkt_larger(r: &mut Reader<'_>, _: Place) -> Decoded {
@@ -142,7 +115,7 @@ pub(super) fn check_pkt_larger(r: &mut Reader<'_>, _: Place) -> Decoded {
 }
 
 pub(super) fn dec_ttl(r: &mut Reader<'_>, place: Place) -> Decoded {
-    if place.code == registry::DEC_TTL {
+    if place.code == code::DEC_TTL {
         return Ok(Some(Action::DecTtl));
     }
     let count = r.u16("dec_ttl")?;
@@ -153,7 +126,7 @@ pub(super) fn dec_ttl(r: &mut Reader<'_>, place: Place) -> Decoded {
 
 pub(super) fn clone(r: &mut Reader<'_>, place: Place) -> Decoded {
     r.skip(6, "clone")?;
-    Ok(Some(Action::Clone(codec::decode_list(r, place.version, place.depth + 1)?)))
+    Ok(Some(Action::Clone(place.nested(r)?)))
 }
 
 pub(super) fn ct(r: &mut Reader<'_>, place: Place) -> Decoded {
@@ -250,7 +223,7 @@ pub(super) fn bundle(r: &mut Reader<'_>, place: Place) -> Decoded {
     let bits = r.u16("bundle")?;
     let dst = short_field(r)?;
     r.skip(4, "bundle")?;
-    let dst = match (place.code == registry::BUNDLE_LOAD, dst) {
+    let dst = match (place.code == code::BUNDLE_LOAD, dst) {
         (true, Some(field)) => Some(packed(field, bits)?),
         (true, None) => return Ok(None),
         (false, _) => None,
@@ -269,11 +242,11 @@ pub(super) fn sample(r: &mut Reader<'_>, place: Place) -> Decoded {
         sampling_port: None,
         direction: SampleDirection::Default,
     };
-    if place.code != registry::SAMPLE {
+    if place.code != code::SAMPLE {
         let port = r.u16("sample.port")?;
         found.sampling_port = (port != 0xffff).then_some(port);
     }
-    if place.code == registry::SAMPLE3 {
+    if place.code == code::SAMPLE3 {
         found.direction = match r.u8("sample.direction")? {
             1 => SampleDirection::Ingress,
             2 => SampleDirection::Egress,

@@ -1,7 +1,7 @@
 //! `learn(...)`: a flow made of the fields of the packet at hand.
 
-use super::registry::{self, Place};
-use super::{decode as read, encode as write};
+use super::code;
+use super::layout::{Place, field, short_field, subfield, with};
 use crate::field::header::encode_header;
 use crate::field::{Subfield, Value};
 use crate::matching::NXM;
@@ -96,13 +96,13 @@ pub(super) fn decode(r: &mut Reader<'_>, place: Place) -> Result<Option<Learn>, 
     if flags & !(SEND_FLOW_REM | DELETE_LEARNED | WRITE_RESULT) != 0 {
         return Ok(None);
     }
-    if place.code == registry::LEARN2 {
+    if place.code == code::LEARN2 {
         learn.limit = r.u32("learn.limit")?;
         let start = r.u16("learn.result_dst")?;
         r.skip(2, "learn")?;
         if flags & WRITE_RESULT != 0 {
-            let Some(field) = read::field(r)? else { return Ok(None) };
-            learn.result_dst = Some(read::subfield(field, start, 1)?);
+            let Some(field) = field(r)? else { return Ok(None) };
+            learn.result_dst = Some(subfield(field, start, 1)?);
         }
     }
     while r.remaining() >= 2 {
@@ -143,15 +143,15 @@ fn decode_spec(r: &mut Reader<'_>, header: u16) -> Result<Option<LearnSpec>, Dec
 }
 
 fn place_of(r: &mut Reader<'_>, bits: u16) -> Result<Option<Subfield>, DecodeError> {
-    let field = read::short_field(r)?;
+    let field = short_field(r)?;
     let start = r.u16("learn.spec")?;
-    field.map(|field| read::subfield(field, start, bits)).transpose()
+    field.map(|field| subfield(field, start, bits)).transpose()
 }
 
 pub(super) fn encode(w: &mut Writer, learn: &Learn) {
     let second = learn.limit != 0 || learn.result_dst.is_some();
     let flag = |set: bool, bit: u16| if set { bit } else { 0 };
-    write::with(w, if second { registry::LEARN2 } else { registry::LEARN }, |w| {
+    with(w, if second { code::LEARN2 } else { code::LEARN }, |w| {
         w.u16(learn.idle_timeout);
         w.u16(learn.hard_timeout);
         w.u16(learn.priority);

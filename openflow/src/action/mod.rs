@@ -4,28 +4,37 @@
 //! wraps the others into `apply_actions`. One table says of each kind its names and numbers, and
 //! how it is read. What it does not know is kept as [`Action::Raw`].
 
+mod argument;
 mod canonical;
+mod code;
 mod codec;
 mod ct;
 mod decode;
 mod encode;
+mod layout;
 mod learn;
 mod names;
 mod parse;
 mod parse_args;
+mod parse_one;
 mod parts;
 mod registry;
 mod text;
 
+pub use argument::ActionError;
 pub use canonical::{canonical_actions, same_actions};
-pub use codec::{decode_actions, decode_instructions, encode_actions, encode_instructions};
+pub use codec::{decode_actions, decode_instructions, encode_instructions};
 pub use ct::{Ct, CtZone, Nat, NatKind};
+pub use encode::encode_actions;
 pub use learn::{Learn, LearnSource, LearnSpec, LearnTarget};
-pub use parse::{ActionError, parse_actions, parse_actions_for};
+pub use parse::{parse_actions, parse_actions_for};
 pub use parts::{Bundle, Controller, Multipath, Sample, SampleDirection};
 pub use text::write_actions;
 
 use crate::field::{Field, Subfield, Value};
+
+/// How deep actions may stand in actions; switches allow less.
+const MAX_DEPTH: u8 = 16;
 
 /// Reserved port numbers (OpenFlow 1.5.1 §7.2.1).
 pub mod port {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::parse::{ActionError, Context, bad, number, parse_nested, short_port};
+use super::argument::{ActionError, Context, Parsed, bad, number, short_port};
 use super::{
     Action, Bundle, Controller, Ct, CtZone, Learn, LearnSource, LearnSpec, LearnTarget, Multipath, Nat,
     NatKind, Sample, SampleDirection, names,
@@ -10,9 +10,7 @@ use super::{
 use crate::field::{Field, Subfield, Value, parse_number, parse_value};
 use crate::flow::{KeyValues, parse_hex};
 
-type Parsed = Result<Vec<Action>, ActionError>;
-
-pub(in crate::action) fn controller(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn controller(s: &str, _: &mut Context) -> Parsed {
     let mut found = Controller::default();
     if !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit()) {
         found.max_len = number("controller", s)?;
@@ -41,7 +39,7 @@ pub(in crate::action) fn controller(s: &str, _: &mut Context) -> Parsed {
     }])
 }
 
-pub(in crate::action) fn ct(s: &str, cx: &mut Context) -> Parsed {
+pub(super) fn ct(s: &str, cx: &mut Context) -> Parsed {
     let mut found = Ct::default();
     for (key, value) in KeyValues::new(s) {
         match key {
@@ -62,7 +60,7 @@ pub(in crate::action) fn ct(s: &str, cx: &mut Context) -> Parsed {
                 };
             }
             "nat" => found.nat = Some(nat(value)?),
-            "exec" => found.exec = parse_nested(value, cx)?,
+            "exec" => found.exec = cx.nested(value)?,
             _ => return bad("ct", key, "commit, force, table, zone, alg, nat, exec"),
         }
     }
@@ -134,7 +132,7 @@ fn nat_range(s: &str, nat: &mut Nat) -> Option<()> {
     Some(())
 }
 
-pub(in crate::action) fn multipath(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn multipath(s: &str, _: &mut Context) -> Parsed {
     let expected = "FIELDS,BASIS,ALGORITHM,LINKS,ARG,DESTINATION";
     let parts: Vec<&str> = s.split([',', ' ']).filter(|part| !part.is_empty()).collect();
     let [fields, basis, algorithm, links, arg, dst] = parts[..] else { return bad("multipath", s, expected) };
@@ -157,11 +155,11 @@ pub(in crate::action) fn multipath(s: &str, _: &mut Context) -> Parsed {
     })])
 }
 
-pub(in crate::action) fn bundle(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn bundle(s: &str, _: &mut Context) -> Parsed {
     bundle_of("bundle", s, false)
 }
 
-pub(in crate::action) fn bundle_load(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn bundle_load(s: &str, _: &mut Context) -> Parsed {
     bundle_of("bundle_load", s, true)
 }
 
@@ -193,7 +191,7 @@ fn bundle_of(name: &'static str, s: &str, load: bool) -> Parsed {
     })])
 }
 
-pub(in crate::action) fn sample(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn sample(s: &str, _: &mut Context) -> Parsed {
     let mut found = Sample {
         probability: 0,
         collector_set_id: 0,
@@ -222,7 +220,7 @@ pub(in crate::action) fn sample(s: &str, _: &mut Context) -> Parsed {
     }
 }
 
-pub(in crate::action) fn learn(s: &str, _: &mut Context) -> Parsed {
+pub(super) fn learn(s: &str, _: &mut Context) -> Parsed {
     let mut found = Learn { table: 1, priority: crate::flow::DEFAULT_PRIORITY, ..Learn::default() };
     for (key, value) in KeyValues::new(s) {
         match key {
