@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -200,6 +202,59 @@ fn the_supervisor_carries_edits_over() {
     assert!(lab(&["down", "--name", &name]).status.success());
     fs::remove_dir_all(&world).unwrap();
     assert_gone(&name);
+}
+
+/// A folder with programs that stand in for Fabric's: an agent that does what the script
+/// says, and a plugin that always fails.
+fn stand_ins(name: &str, agent: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for (program, script) in [("fabric-node", agent), ("fabric-cni", "exit 1")] {
+        let file = folder.join(program);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn ctrl_c_while_agents_start_leaves_nothing() {
+    let name = name("early");
+    let programs = stand_ins(&name, "exec sleep 600");
+    let mut up = Command::new(LAB);
+    up.args(["up", "-n", "2", "--name", &name]).env("FABRIC_BIN_DIR", &programs);
+    let mut child = up.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let agent = PathBuf::from(format!("/run/fabric-lab/{name}/n1/fabric-node.pid"));
+    wait("an agent starts", || agent.exists());
+    send(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_gone(&name);
+    fs::remove_dir_all(&programs).unwrap();
+}
+
+#[test]
+fn an_agent_that_ends_is_told_with_its_last_words() {
+    let name = name("ends");
+    let programs = stand_ins(&name, "echo 'no such switch' >&2; exit 1");
+    let up =
+        Command::new(LAB).args(["up", "-n", "1", "--name", &name]).env("FABRIC_BIN_DIR", &programs).output();
+    let up = up.unwrap();
+    assert_eq!(up.status.code(), Some(4), "{up:?}");
+    assert!(String::from_utf8_lossy(&up.stderr).contains("no such switch"), "{up:?}");
+    assert_gone(&name);
+    fs::remove_dir_all(&programs).unwrap();
+}
+
+#[test]
+fn without_root_it_says_so() {
+    // Where nobody can read the folder of the build, a copy can still be run.
+    let copy = std::env::temp_dir().join(name("fabric-lab"));
+    fs::copy(LAB, &copy).unwrap();
+    let mut up = Command::new(&copy);
+    let up = up.args(["up", "--name", "any"]).uid(65534).gid(65534).output().unwrap();
+    fs::remove_file(&copy).unwrap();
+    assert_eq!(up.status.code(), Some(3), "{up:?}");
+    assert!(String::from_utf8_lossy(&up.stderr).contains("root"), "{up:?}");
 }
 
 #[test]

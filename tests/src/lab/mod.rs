@@ -208,7 +208,8 @@ impl Lab {
     /// # Errors
     /// [`LabError::Io`].
     pub fn write_manifest(&self, file: &str, text: &str) -> Result<(), LabError> {
-        let (aside, target) = (self.layout.directory.join(".manifest"), self.layout.world().join(file));
+        let (aside, target) =
+            (self.layout.directory.join(format!(".manifest-{file}")), self.layout.world().join(file));
         fs::write(&aside, text)
             .and_then(|()| fs::rename(&aside, &target))
             .map_err(LabError::io(format!("write {}", target.display())))

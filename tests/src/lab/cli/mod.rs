@@ -130,6 +130,9 @@ pub fn failure(program: &str, error: LabError) -> ExitCode {
 
 fn run(verb: Verb) -> Result<ExitCode, LabError> {
     let done = |()| ExitCode::SUCCESS;
+    if !matches!(verb, Verb::List { .. }) && !nix::unistd::geteuid().is_root() {
+        return Err(LabError::NotRoot);
+    }
     match verb {
         Verb::Up(args) => up::up(&args).map(done),
         Verb::Exec { which, place, command } => exec::exec(&which.name, &place, &command),
@@ -144,9 +147,6 @@ fn run(verb: Verb) -> Result<ExitCode, LabError> {
 }
 
 fn down(name: &LabName) -> Result<(), LabError> {
-    if !nix::unistd::geteuid().is_root() {
-        return Err(LabError::NotRoot);
-    }
     // A Ctrl-C must not leave half a lab.
     interrupt::catch()?;
     let layout = Layout::new(name)?;
