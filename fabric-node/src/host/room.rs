@@ -1,6 +1,6 @@
 //! The task of the room: waits for a cause, applies the difference, asks the peers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// Time after which something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// Time that a problem must last before it is reported: at a start much is not there yet.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Time between two attempts to set an MTU that something else sets too.
 const TRUCE: Duration = Duration::from_secs(10);
@@ -49,8 +52,7 @@ pub async fn run(
         };
         room.everything_may_have_changed();
         loop {
-            let next = [room.compare, room.peers.next()].into_iter().flatten().min();
-            let next = next.unwrap_or_else(|| Instant::now() + room.config.refresh);
+            let next = room.next().unwrap_or_else(|| Instant::now() + room.config.refresh);
             tokio::select! {
                 changed = wanted.changed() => match changed {
                     Ok(()) => room.want(wanted.borrow_and_update().clone()),
@@ -87,6 +89,8 @@ struct Room {
     compare: Option<Instant>,
     /// What the last comparison could not bring about.
     undone: Vec<String>,
+    /// Since when there is which problem.
+    since: BTreeMap<String, Instant>,
     problems: watch::Sender<Vec<String>>,
 }
 
@@ -101,6 +105,7 @@ impl Room {
             masquerade: None,
             compare: None,
             undone: Vec::new(),
+            since: BTreeMap::new(),
             problems,
         }
     }
@@ -141,6 +146,12 @@ impl Room {
 
     fn compare_by(&mut self, at: Instant) {
         self.compare = Some(self.compare.map_or(at, |due| due.min(at)));
+    }
+
+    /// When there is something to do; without a state to compare with, there is nothing to compare.
+    fn next(&self) -> Option<Instant> {
+        let compare = self.compare.filter(|_| self.state.is_some());
+        compare.into_iter().chain(self.peers.next()).min()
     }
 
     /// Does what is due.
@@ -228,11 +239,15 @@ impl Room {
         outcome.map(|()| self.masquerade = Some(script))
     }
 
-    fn report(&self) {
-        let mut problems = self.undone.clone();
-        problems.extend(self.peers.complaint());
-        problems.sort();
-        problems.dedup();
+    fn report(&mut self) {
+        let now = Instant::now();
+        let found: BTreeSet<String> = self.undone.iter().cloned().chain(self.peers.complaint()).collect();
+        self.since.retain(|problem, _| found.contains(problem));
+        for problem in found {
+            self.since.entry(problem).or_insert(now);
+        }
+        let lasting = self.since.iter().filter(|(_, since)| now >= **since + GRACE);
+        let problems: Vec<String> = lasting.map(|(problem, _)| problem.clone()).collect();
         self.problems.send_if_modified(|known| {
             for problem in problems.iter().filter(|problem| !known.contains(problem)) {
                 tracing::warn!("{problem}");
@@ -355,4 +370,19 @@ pub async fn cleanup(config: &HostConfig) -> Vec<String> {
     }
     failures.extend(masquerade::run(&config.nft, &masquerade::removal()).await.err());
     failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_that_was_told_nothing_has_nothing_to_do() {
+        let (problems, _) = watch::channel(Vec::new());
+        let mut room = Room::new(HostConfig::default(), problems);
+        room.everything_may_have_changed();
+        assert_eq!(room.next(), None, "it would wake up for nothing, again and again");
+        room.want(Some(HostState::default()));
+        assert!(room.next().is_some());
+    }
 }
