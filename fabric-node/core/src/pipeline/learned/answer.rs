@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use policy::{Direction, Location, Question};
 
 use super::super::vocabulary::{Origin, Table};
-use super::decide::{Decision, decide, tunnel_address};
+use super::decide::{Decision, decide, tunnel_address, tunnel_to};
 use super::packet::{Punt, Tuple};
 use super::{Context, Pods, Query};
 
@@ -103,7 +103,7 @@ impl<P: Pods> Answering<'_, P> {
         }
         match self.context.world.locate(to) {
             Location::Outside => self.resume_if(Query::Route { destination: to }),
-            Location::Pod { .. } | Location::Node(_) => match tunnel_address(to, self.context) {
+            Location::Pod { node, .. } | Location::Node(node) => match tunnel_to(&node, self.context) {
                 Some(tunnel) => {
                     self.ask(Query::TunnelSource { tunnel, source: to });
                     self.resume_if(Query::Route { destination: to })

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use openflow::{Action, Field, Flow, FlowFlags, Match};
-use policy::{Because, Family, Judgement, Location, PortBlock, Question, Region, Verdict};
+use policy::{Because, Family, Judgement, Location, Name, PortBlock, Question, Region, Verdict};
 
 use super::super::fields::{
     clear_retry, commit, destination, from, go, host, ip, not_from, set, set_flags, source,
@@ -48,10 +48,15 @@ pub fn tunnel_address<P>(address: IpAddr, context: &Context<'_, P>) -> Option<Ip
         Location::Pod { node, .. } | Location::Node(node) => node,
         Location::Vacant { .. } | Location::Outside => return None,
     };
-    if node == context.site.node {
+    tunnel_to(&node, context)
+}
+
+/// The tunnel address of a node, unless that is this node.
+pub(super) fn tunnel_to<P>(node: &Name, context: &Context<'_, P>) -> Option<IpAddr> {
+    if *node == context.site.node {
         return None;
     }
-    context.world.node(&node)?.tunnel_address
+    context.world.node(node)?.tunnel_address
 }
 
 fn tunnel_source<P>(tunnel: IpAddr, inner: IpAddr, context: &Context<'_, P>) -> Decision {
@@ -117,14 +122,19 @@ fn verdict(
     judgement: Judgement,
 ) -> Decision {
     let allows = judgement.verdict == Verdict::Allow;
-    let region = format!("{:?}", judgement.region);
-    let because = judgement.because.to_string();
+    let Region { peer, protocol, ports } = judgement.region;
+    let (base, mask) = match ports {
+        PortBlock::All => (0, 0),
+        PortBlock::Block { base, mask } => (base, mask),
+    };
     let id = stable_id(&[
         kind.name().as_bytes(),
         &octets(question.subject),
-        region.as_bytes(),
-        because.as_bytes(),
-        &[u8::from(allows)],
+        &octets(peer.addr()),
+        &[peer.prefix_len(), u8::from(protocol.is_some()), protocol.unwrap_or(0), u8::from(allows)],
+        &base.to_be_bytes(),
+        &mask.to_be_bytes(),
+        &judgement.because.stable_hash().to_be_bytes(),
     ]);
     let mut flow = learned(kind, id, table, matches);
     flow.flags = FlowFlags::SEND_FLOW_REM;
@@ -143,38 +153,47 @@ fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
     if context.pods.by_address(to).is_some() || context.site.addresses.contains(&to) {
         return None;
     }
-    let (prefix, actions) = match context.world.locate(to) {
-        Location::Pod { network, .. } => {
+    let (prefix, (way, actions)) = match context.world.locate(to) {
+        Location::Pod { node, network, .. } => {
             let port = context.site.tunnel_of(context.world.network(&network)?)?;
-            (host(to), to_peer(tunnel_address(to, context)?, port, false))
+            (host(to), to_peer(tunnel_to(&node, context)?, port, false))
         }
-        Location::Node(_) => {
+        Location::Node(node) => {
             let port = context.site.tunnel_for_nodes(context.world, to)?;
-            (host(to), to_peer(tunnel_address(to, context)?, port, true))
+            (host(to), to_peer(tunnel_to(&node, context)?, port, true))
         }
-        Location::Outside => (outside(to, context), to_host(context.site.local_mac?)),
+        Location::Outside => {
+            let mac = context.site.local_mac?;
+            (outside(to, context), (mac.0.to_vec(), to_host(mac)))
+        }
         Location::Vacant { .. } => return None,
     };
-    let id = stable_id(&[b"route", prefix.to_string().as_bytes(), format!("{actions:?}").as_bytes()]);
+    let id = stable_id(&[b"route", &octets(prefix.addr()), &[prefix.prefix_len()], &way]);
     let matches = destination(not_from(Origin::Tunnel), prefix);
     let mut flow = learned(Kind::Route, id, Table::Route, matches);
     flow.actions = actions;
     Some(Decision { flow, allows: true, because: None })
 }
 
-fn to_peer(peer: IpAddr, tunnel: TunnelPort, to_node: bool) -> Vec<Action> {
+/// What tells the way from others, and the actions.
+fn to_peer(peer: IpAddr, tunnel: TunnelPort, to_node: bool) -> (Vec<u8>, Vec<Action>) {
+    let mut way = octets(peer);
+    way.extend(tunnel.vni.to_be_bytes());
+    way.extend(tunnel.port.to_be_bytes());
+    way.push(u8::from(to_node));
     let outer = match peer {
         IpAddr::V4(v4) => set(Field::TUN_DST, v4),
         IpAddr::V6(v6) => set(Field::TUN_IPV6_DST, v6),
     };
-    vec![
+    let actions = vec![
         set_flags(if to_node { TO_NODE } else { 0 }, RETRY | TO_NODE),
         Action::DecTtl,
         outer,
         set(Field::TUN_ID, u64::from(tunnel.vni)),
         set(REG_OUTPUT, tunnel.port),
         go(Table::Output),
-    ]
+    ];
+    (way, actions)
 }
 
 /// The widest prefix of the fixed set around an outside address that holds nothing of the cluster.
