@@ -15,9 +15,14 @@ pub(super) trait Keyed {
 #[derive(Clone, Debug)]
 pub(super) struct ByKey(pub(super) Flow);
 
+/// The key of a flow, where it stands.
+pub(super) fn parts(flow: &Flow) -> (u8, u16, &Match) {
+    (flow.table, flow.priority, &flow.matches)
+}
+
 impl Keyed for ByKey {
     fn parts(&self) -> (u8, u16, &Match) {
-        (self.0.table, self.0.priority, &self.0.matches)
+        parts(&self.0)
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use crate::action::same_actions;
 use crate::flow::{Flow, FlowFlags, FlowKey, FlowMod};
 
-use keyed::{ByKey, Keyed};
+use keyed::{ByKey, Keyed, parts};
 
 pub use connections::{Connection, Connections, Tuple};
 pub use packet::Packet;
@@ -70,17 +70,29 @@ impl FlowTable {
     /// show them, and actions are compared by what they do.
     #[must_use]
     pub fn diff(installed: &FlowTable, desired: &FlowTable) -> Vec<FlowMod> {
-        let mut adds = Vec::new();
-        let mut deletes = Vec::new();
-        let delete = |stray: &ByKey| FlowMod::delete_strict(stray.0.key());
-        let mut old = installed.flows.iter().peekable();
-        for flow in &desired.flows {
-            while let Some(stray) = old.next_if(|old| *old < flow) {
+        installed.to_become(desired.iter())
+    }
+
+    /// As [`FlowTable::diff`], for desired flows that somebody else keeps: in any order, and of several with one key
+    /// the last counts.
+    #[must_use]
+    pub fn to_become<'a>(&self, desired: impl IntoIterator<Item = &'a Flow>) -> Vec<FlowMod> {
+        let mut wanted: Vec<&Flow> = desired.into_iter().collect();
+        wanted.sort_by_key(|flow| parts(flow));
+        let mut wanted = wanted.into_iter().peekable();
+        let mut old = self.iter().peekable();
+        let (mut adds, mut deletes) = (Vec::new(), Vec::new());
+        let delete = |stray: &Flow| FlowMod::delete_strict(stray.key());
+        while let Some(flow) = wanted.next() {
+            if wanted.peek().is_some_and(|next| parts(next) == parts(flow)) {
+                continue;
+            }
+            while let Some(stray) = old.next_if(|old| parts(old) < parts(flow)) {
                 deletes.push(delete(stray));
             }
-            match old.next_if(|old| *old == flow) {
-                Some(installed) if is_same(&installed.0, &flow.0) => {}
-                _ => adds.push(FlowMod::add(flow.0.clone())),
+            match old.next_if(|old| parts(old) == parts(flow)) {
+                Some(installed) if is_same(installed, flow) => {}
+                _ => adds.push(FlowMod::add(flow.clone())),
             }
         }
         deletes.extend(old.map(delete));
@@ -118,9 +130,7 @@ impl Extend<Flow> for FlowTable {
 impl FromIterator<Flow> for FlowTable {
     /// The last flow of a key counts.
     fn from_iter<I: IntoIterator<Item = Flow>>(flows: I) -> Self {
-        let mut table = FlowTable::new();
-        table.extend(flows);
-        table
+        FlowTable { flows: flows.into_iter().map(ByKey).collect() }
     }
 }
 

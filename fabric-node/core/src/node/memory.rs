@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use openflow::{Flow, FlowKey};
@@ -23,17 +24,17 @@ pub(super) struct Learned {
     pub used: Instant,
 }
 
-/// All learned flows.
+/// All learned flows. A node may hold 100,000: their keys are kept once for all indices.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    flows: BTreeMap<FlowKey, Learned>,
-    by_address: BTreeMap<IpAddr, BTreeSet<FlowKey>>,
-    by_zone: BTreeMap<u16, BTreeSet<FlowKey>>,
+    flows: BTreeMap<Arc<FlowKey>, Learned>,
+    by_address: BTreeMap<IpAddr, BTreeSet<Arc<FlowKey>>>,
+    by_zone: BTreeMap<u16, BTreeSet<Arc<FlowKey>>>,
 }
 
 impl Memory {
     pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Learned)> {
-        self.flows.iter()
+        self.flows.iter().map(|(key, learned)| (&**key, learned))
     }
 
     pub fn get(&self, key: &FlowKey) -> Option<&Learned> {
@@ -45,11 +46,11 @@ impl Memory {
     }
 
     pub fn keys(&self) -> Vec<FlowKey> {
-        self.flows.keys().cloned().collect()
+        self.flows.keys().map(|key| FlowKey::clone(key)).collect()
     }
 
     pub fn insert(&mut self, query: Query, flow: Flow, now: Instant) {
-        let key = flow.key();
+        let key = Arc::new(flow.key());
         self.remove(&key);
         for address in addresses(&query) {
             self.by_address.entry(address).or_default().insert(key.clone());
@@ -73,7 +74,7 @@ impl Memory {
 
     /// The verdicts of the pod of a zone.
     pub fn of_zone(&self, zone: u16) -> Vec<FlowKey> {
-        self.by_zone.get(&zone).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
+        self.by_zone.get(&zone).map(copies).unwrap_or_default()
     }
 
     /// How many verdicts the pod of a zone holds.
@@ -84,15 +85,14 @@ impl Memory {
     /// The verdict of the pod of a zone whose last known use is the longest ago.
     pub fn least_recent(&self, zone: u16) -> Option<FlowKey> {
         let keys = self.by_zone.get(&zone)?;
-        keys.iter().min_by_key(|key| self.flows.get(*key).map(|learned| learned.used)).cloned()
+        let oldest = keys.iter().min_by_key(|key| self.flows.get(*key).map(|learned| learned.used));
+        oldest.map(|key| FlowKey::clone(key))
     }
 
     /// The flows whose answer a change may alter.
     pub fn concerned(&self, change: &Change) -> Vec<FlowKey> {
         match change {
-            Change::Address(address) => {
-                self.by_address.get(address).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
-            }
+            Change::Address(address) => self.by_address.get(address).map(copies).unwrap_or_default(),
             Change::Node(_) | Change::Network(_) => self.keys(),
             Change::Pod(_) | Change::Namespace(_) | Change::Policy(_) => {
                 self.of_kinds(&[Kind::Egress, Kind::Ingress])
@@ -105,21 +105,26 @@ impl Memory {
         self.flows
             .iter()
             .filter(|(_, l)| kinds.contains(&l.query.kind()))
-            .map(|(key, _)| key.clone())
+            .map(|(key, _)| FlowKey::clone(key))
             .collect()
     }
 }
 
+fn copies(keys: &BTreeSet<Arc<FlowKey>>) -> Vec<FlowKey> {
+    keys.iter().map(|key| FlowKey::clone(key)).collect()
+}
+
 /// The addresses that the answer to a query depends on.
-fn addresses(query: &Query) -> BTreeSet<IpAddr> {
-    match *query {
+fn addresses(query: &Query) -> impl Iterator<Item = IpAddr> {
+    let (one, other) = match *query {
         Query::TunnelSource { source: address, .. }
         | Query::Route { destination: address }
-        | Query::Vacant { destination: address, .. } => BTreeSet::from([address]),
+        | Query::Vacant { destination: address, .. } => (address, None),
         Query::Egress { question, .. } | Query::Ingress { question, .. } => {
-            BTreeSet::from([question.subject, question.peer])
+            (question.subject, Some(question.peer))
         }
-    }
+    };
+    std::iter::once(one).chain(other)
 }
 
 fn zone(query: &Query) -> Option<u16> {
@@ -129,7 +134,7 @@ fn zone(query: &Query) -> Option<u16> {
     }
 }
 
-fn unlist<K: Ord>(index: &mut BTreeMap<K, BTreeSet<FlowKey>>, at: &K, key: &FlowKey) {
+fn unlist<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Arc<FlowKey>>>, at: &K, key: &FlowKey) {
     if let Some(keys) = index.get_mut(at) {
         keys.remove(key);
         if keys.is_empty() {

@@ -71,6 +71,9 @@ impl Node {
     /// Adopts the learned flows of the dump that still hold, and forgets those without a timeout that are long unused.
     fn remember(&mut self, dump: &[FlowStats], now: Instant) {
         let idle = Duration::from_secs(u64::from(VERDICT_IDLE_SECONDS));
+        if !self.up {
+            self.judge_all(now);
+        }
         for stats in dump {
             let flow = &stats.flow;
             let key = flow.key();
@@ -84,12 +87,10 @@ impl Node {
                 continue;
             }
             let Some(query) = revive(flow, &self.book) else { continue };
-            if decide(&query, &self.context()).is_some_and(|decision| decision.flow == *flow) {
-                self.memory.insert(query, flow.clone(), now);
+            if let Some(decision) = decide(&query, &self.context()).filter(|decision| decision.flow == *flow)
+            {
+                self.memory.insert(query, decision.flow, now);
             }
-        }
-        if !self.up {
-            self.judge_all(now);
         }
     }
 
@@ -113,12 +114,9 @@ impl Node {
         let installed: FlowTable = dump.into_iter().map(|stats| stats.flow).collect();
         self.forget_expired(&installed);
         self.node_flows = node_flows(&self.site, &self.world).into_iter().collect();
-        let mut desired: FlowTable = self.node_flows.iter().cloned().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(pod_flows).collect();
-        for flow in pods.into_iter().chain(self.memory.iter().map(|(_, learned)| learned.flow.clone())) {
-            desired.insert(flow);
-        }
-        let flows = FlowTable::diff(&installed, &desired);
+        let learned = self.memory.iter().map(|(_, learned)| &learned.flow);
+        let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
         let first = !self.up;
         self.up = true;
         if first {
