@@ -28,7 +28,7 @@ build:
 
 demo demo-keep:
 	@deploy/deps.sh demo
-	$(CARGO) build --locked --release --workspace --bins
+	$(CARGO) build --locked --release --bin fabric-node --bin fabric-cni --bin fabric-lab --bin fabric-demo
 	@$(call release,fabric-demo) $(if $(filter demo-keep,$@),--keep) deploy/examples
 
 test: deps
