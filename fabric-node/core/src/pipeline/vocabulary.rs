@@ -7,7 +7,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use openflow::{Field, Mac, Subfield};
-use policy::Family;
 
 /// A table of `br-fabric`, by what it decides.
 ///
@@ -136,6 +135,8 @@ pub const RETRY: u32 = 0x1_0000;
 pub const TO_NODE: u32 = 0x2_0000;
 /// In `reg0`: a neighbour solicitation that has become its answer.
 pub const ANSWER: u32 = 0x4_0000;
+/// In `reg0`: a pod's packet to the port of tunnels.
+pub const OWN_TUNNEL: u32 = 0x8_0000;
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -192,8 +193,9 @@ pub const VACANT_SECONDS: u16 = 2;
 
 /// UDP port of VXLAN (RFC 7348 §5).
 pub const VXLAN_PORT: u16 = 4789;
-/// UDP ports of DHCP servers and clients, for IPv4 (RFC 2131 §4.1) and IPv6 (RFC 8415 §7.2).
-pub const DHCP: [(Family, u16, u16); 2] = [(Family::V4, 67, 68), (Family::V6, 547, 546)];
+/// UDP ports of DHCP's servers and clients (RFC 2131 §4.1). Those of DHCPv6 talk between link-local addresses, which no
+/// packet crosses the fabric with.
+pub const DHCP: (u16, u16) = (67, 68);
 
 /// What a flow is, in the first eight bits of its cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

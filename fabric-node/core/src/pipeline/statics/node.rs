@@ -10,8 +10,8 @@ use super::super::fields::{
 };
 use super::super::site::Site;
 use super::super::vocabulary::{
-    ANSWER, Cause, DHCP, HOST_METER, JUDGED, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN,
-    RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
+    ANSWER, Cause, DHCP, HOST_METER, JUDGED, Kind, OWN_TUNNEL, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH,
+    REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
@@ -75,8 +75,12 @@ fn guard(world: &World) -> Vec<Flow> {
         0xff_u128 << 120,
         0xff_u128 << 120,
     );
+    let (server, client) = DHCP;
+    let dhcp = ip(pod(), Family::V4).with(Field::IP_PROTO, UDP);
+    let dhcp = dhcp.with(Field::UDP_SRC, server).with(Field::UDP_DST, client);
     let mut flows = vec![
         drop_for(Cause::VlanTag, table, priority::FIRST, tagged),
+        drop_for(Cause::DhcpServer, table, priority::FIRST, dhcp),
         drop_for(Cause::SpoofedDiscovery, table, priority::FORGED_DISCOVERY, discovery(pod(), SOLICITATION)),
         drop_for(Cause::SpoofedDiscovery, table, priority::FORGED_DISCOVERY, discovery(pod(), ADVERTISEMENT)),
         drop_for(Cause::Multicast, table, priority::MULTICAST, multicast_v4),
@@ -88,11 +92,6 @@ fn guard(world: &World) -> Vec<Flow> {
         node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Neighbour)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
-    for (family, server, client) in DHCP {
-        let answer = ip(pod(), family).with(Field::IP_PROTO, UDP);
-        let answer = answer.with(Field::UDP_SRC, server).with(Field::UDP_DST, client);
-        flows.push(drop_for(Cause::DhcpServer, table, priority::FIRST, answer));
-    }
     for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
         let matches = source(from(Origin::Host), *cidr);
         flows.push(drop_for(Cause::SpoofedByHost, table, priority::FIRST, matches));
@@ -159,7 +158,7 @@ fn state() -> Vec<Flow> {
     let tracked = 0x20u32;
     let new = 0x01u32;
     let invalid = 0x10u32;
-    let mut flows = Vec::new();
+    let mut flows = vec![own_tunnel()];
     for (table, judged, rest) in
         [(Table::StateOut, Table::Route, Table::Egress), (Table::StateIn, Table::Output, Table::Ingress)]
     {
@@ -176,13 +175,22 @@ fn state() -> Vec<Flow> {
     flows
 }
 
-/// What whoever opened a conversation of this protocol sends in it, both families, as conntrack has it: its ports are
-/// those of the first fragment too, which the packet's own ports are not.
-fn opening(protocol: u8) -> Match {
+/// What a pod sends to the port of tunnels in a conversation that it opened, as conntrack has it: that knows the ports
+/// of a first fragment too, which the packet does not show. Where it goes to is seen in Output, and it is noted here,
+/// since what conntrack knows of a packet ends with a commit.
+fn own_tunnel() -> Flow {
     let (tracked, invalid, reply) = (0x20u32, 0x10u32, 0x08u32);
-    Match::new()
+    let opens = Match::new()
+        .with_mask(REG_FLAGS, 0u32, OWN_TUNNEL)
         .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
-        .with(Field::CT_NW_PROTO, protocol)
+        .with(Field::CT_NW_PROTO, UDP)
+        .with(Field::CT_TP_DST, VXLAN_PORT);
+    node(
+        Table::StateOut,
+        priority::FIRST,
+        opens,
+        vec![set_flags(OWN_TUNNEL, OWN_TUNNEL), go(Table::StateOut)],
+    )
 }
 
 /// The node's own addresses; local pods stand with the pods, everything else is learned.
@@ -233,8 +241,7 @@ fn ingress(site: &Site) -> Vec<Flow> {
 /// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric. Neither to a
 /// place outside, which may be another address of a node and sees the packet come from this node.
 fn output() -> Vec<Flow> {
-    let leaves = opening(UDP).with_mask(REG_FLAGS, TO_NODE, TO_NODE | Origin::Host.bit());
-    let tunnel = leaves.with(Field::CT_TP_DST, VXLAN_PORT);
+    let tunnel = Match::new().with_mask(REG_FLAGS, TO_NODE | OWN_TUNNEL, TO_NODE | OWN_TUNNEL);
     let mut flows = vec![drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)];
     let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
     flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send]));
