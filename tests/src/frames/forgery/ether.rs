@@ -14,7 +14,8 @@ pub(super) fn add(list: &mut List) {
 
 fn hardware_addresses(list: &mut List) {
     let (own, near) = (list.scene.own, list.scene.near);
-    for (who, mac) in [("nobody", NOBODY_MAC), ("the near pod", near.mac), ("the router", ROUTER), ("all", EVERYBODY)]
+    for (who, mac) in
+        [("nobody", NOBODY_MAC), ("the near pod", near.mac), ("the router", ROUTER), ("all", EVERYBODY)]
     {
         let (ethertype, packet) = list.datagram(own.v4.into(), near.v4.into());
         let name = format!("own IPv4 packet from the hardware address of {who}");
@@ -48,9 +49,21 @@ fn arp(list: &mut List) {
     let forged = Cause::SpoofedArp;
     for (name, cause, operation, sender, target) in [
         ("request that claims another's address", Some(forged), 1, victim, (zero, NOBODY_V4)),
-        ("request that shows another's hardware address", Some(forged), 1, (near.mac, own.v4), (zero, near.v4)),
+        (
+            "request that shows another's hardware address",
+            Some(forged),
+            1,
+            (near.mac, own.v4),
+            (zero, near.v4),
+        ),
         ("reply that claims another's address", Some(forged), 2, victim, (near.mac, near.v4)),
-        ("reply that claims the router's address", Some(forged), 2, (own.mac, NOBODY_V4), (near.mac, near.v4)),
+        (
+            "reply that claims the router's address",
+            Some(forged),
+            2,
+            (own.mac, NOBODY_V4),
+            (near.mac, near.v4),
+        ),
         ("gratuitous request for another's address", Some(forged), 1, victim, (zero, near.v4)),
         ("gratuitous reply for another's address", Some(forged), 2, victim, (EVERYBODY, near.v4)),
         ("probe for another's address", Some(forged), 1, (own.mac, unknown), (zero, near.v4)),

@@ -46,15 +46,22 @@ fn shapes(list: &mut List) {
     let payload = [&[0x55; 24], list.mark().as_slice()].concat();
     list.packet("later fragment from the far pod", forged, (IPV4, ipv4(far, near, UDP, 3, &payload)));
     // No operation three times, end of the list; and a loose source route.
-    for (name, options) in [("no operations", [1, 1, 1, 0, 0, 0, 0, 0]), ("a source route", [131, 7, 4, 10, 0, 0, 1, 0])]
+    for (name, options) in
+        [("no operations", [1, 1, 1, 0, 0, 0, 0, 0]), ("a source route", [131, 7, 4, 10, 0, 0, 1, 0])]
     {
         let datagram = build::udp_datagram((far.into(), 4000), (near.into(), 4001), &list.mark());
         let packet = ipv4_with_options(far, near, UDP, 0, &options, &datagram);
         list.packet(&format!("IPv4 with {name} from the far pod"), forged, (IPV4, packet));
     }
-    for (name, protocol) in [("ICMP", 1), ("IPv4 in IPv4", 4), ("TCP", 6), ("GRE", 47), ("SCTP", 132), ("raw", 255)] {
+    for (name, protocol) in
+        [("ICMP", 1), ("IPv4 in IPv4", 4), ("TCP", 6), ("GRE", 47), ("SCTP", 132), ("raw", 255)]
+    {
         let inside = [&[8, 0, 0, 0, 0, 0, 0, 0, 0x50, 2, 0, 0], list.mark().as_slice()].concat();
-        list.packet(&format!("{name} from the far pod"), forged, (IPV4, ipv4(far, near, protocol, 0, &inside)));
+        list.packet(
+            &format!("{name} from the far pod"),
+            forged,
+            (IPV4, ipv4(far, near, protocol, 0, &inside)),
+        );
     }
     for (name, at, value) in [("a header of 16 bytes", 0, 0x44), ("more bytes than there are", 2, 0xff)] {
         let mut packet = list.datagram(own.into(), near.into());

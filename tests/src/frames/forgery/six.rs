@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use fabric_core::pipeline::vocabulary::Cause;
 
-use super::super::build::{self, ICMPV6, IPV6, UDP, extension, fragment, icmpv6, ipv6, option, udp_datagram};
+use super::super::build::{ICMPV6, IPV6, UDP, extension, fragment, icmpv6, ipv6, option, udp_datagram};
 use super::{List, NOBODY_V6};
 
 /// All nodes of a link.
@@ -56,7 +56,11 @@ fn shapes(list: &mut List) {
         list.packet(&format!("IPv6 with {name} from the far pod"), Cause::SpoofedIpv6, (IPV6, packet));
         let chain = extension(60, &extension(43, &extension(UDP, &datagram)));
         let packet = ipv6(far, near, header, 64, &chain);
-        list.packet(&format!("IPv6 with {name} and more from the far pod"), Cause::SpoofedIpv6, (IPV6, packet));
+        list.packet(
+            &format!("IPv6 with {name} and more from the far pod"),
+            Cause::SpoofedIpv6,
+            (IPV6, packet),
+        );
     }
     for (name, offset, more) in [("atomic", 0, false), ("first", 0, true), ("later", 3, false)] {
         let payload = [&[0x55; 24], list.mark().as_slice()].concat();
@@ -121,7 +125,8 @@ fn advertisements(list: &mut List) {
         }
     }
     // In two fragments, of which neither shows what it is.
-    let body = [&[0x60, 0, 0, 0], far.v6.octets().as_slice(), &option(TARGET_LINK, &own.mac), &list.mark()].concat();
+    let body =
+        [&[0x60, 0, 0, 0], far.v6.octets().as_slice(), &option(TARGET_LINK, &own.mac), &list.mark()].concat();
     let whole = icmpv6(own.v6, near.v6, 136, &body);
     for (offset, more, part) in [(0, true, &whole[..24]), (3, false, &whole[24..])] {
         let packet = ipv6(own.v6, near.v6, 44, 255, &fragment(ICMPV6, offset, more, part));
@@ -145,6 +150,4 @@ fn routers(list: &mut List) {
         let packet = message(list, from, to, 137, &redirect);
         list.packet(&format!("redirect from {from} to {to}"), cause, packet);
     }
-    let packet = build::udp((own.v6.into(), 547), (near.v6.into(), 546), &list.mark());
-    list.packet("DHCPv6 answer", Cause::DhcpServer, packet);
 }

@@ -12,10 +12,13 @@ const VNI: u32 = 77;
 
 pub(super) fn add(list: &mut List) {
     let scene = list.scene;
-    for (inner_from, inner_to) in [(scene.near, scene.far), (scene.far, scene.near), (scene.other_node, scene.near)] {
+    for (inner_from, inner_to) in
+        [(scene.near, scene.far), (scene.far, scene.near), (scene.other_node, scene.near)]
+    {
         for end in [scene.node, scene.other_node, scene.outside] {
             let (inner4, inner6) = ((inner_from.v4, inner_to.v4), (inner_from.v6, inner_to.v6));
-            let families: [(IpAddr, IpAddr); 2] = [(inner4.0.into(), inner4.1.into()), (inner6.0.into(), inner6.1.into())];
+            let families: [(IpAddr, IpAddr); 2] =
+                [(inner4.0.into(), inner4.1.into()), (inner6.0.into(), inner6.1.into())];
             for (from, to) in families {
                 whole(list, (scene.own.v4.into(), end.v4.into()), (from, to));
                 whole(list, (scene.own.v6.into(), end.v6.into()), (from, to));
@@ -40,7 +43,8 @@ fn whole(list: &mut List, (from, to): (IpAddr, IpAddr), inner: (IpAddr, IpAddr))
 fn in_fragments(list: &mut List) {
     let (own, node, near, far) = (list.scene.own, list.scene.other_node, list.scene.near, list.scene.far);
     let inner = inside(list, (near.v4.into(), far.v4.into()));
-    let datagram = udp_datagram((own.v4.into(), 50_001), (node.v4.into(), VXLAN_PORT), &[inner, vec![0; 64]].concat());
+    let datagram =
+        udp_datagram((own.v4.into(), 50_001), (node.v4.into(), VXLAN_PORT), &[inner, vec![0; 64]].concat());
     let at = datagram.len() / 8 * 8 - 32;
     let eighths = u16::try_from(at / 8).unwrap_or_default();
     let first = ipv4(own.v4, node.v4, UDP, 0x2000, &datagram[..at]);
@@ -48,7 +52,8 @@ fn in_fragments(list: &mut List) {
     list.packet("VXLAN in fragments, IPv4, first", None, (IPV4, first));
     list.packet("VXLAN in fragments, IPv4, later", None, (IPV4, later));
     let inner = inside(list, (near.v6.into(), far.v6.into()));
-    let datagram = udp_datagram((own.v6.into(), 50_001), (node.v6.into(), VXLAN_PORT), &[inner, vec![0; 64]].concat());
+    let datagram =
+        udp_datagram((own.v6.into(), 50_001), (node.v6.into(), VXLAN_PORT), &[inner, vec![0; 64]].concat());
     let at = datagram.len() / 8 * 8 - 32;
     let eighths = u16::try_from(at / 8).unwrap_or_default();
     let first = ipv6(own.v6, node.v6, 44, 64, &fragment(UDP, 0, true, &datagram[..at]));
