@@ -362,3 +362,42 @@ fn the_host_knows_routes_and_peers() {
     assert_eq!(model.host.routes.len(), 2);
     assert_eq!(model.host.sources.len(), 2);
 }
+
+/// A request for the pod `default/late`, which the world does not have.
+fn request_for_late_pod() -> AttachRequest {
+    let pod =
+        policy::PodIdent { namespace: "default".into(), name: "late".into(), uid: policy::Name::default() };
+    AttachRequest { pod: Some(pod), ..request("late") }
+}
+
+#[test]
+fn a_pod_that_the_runtime_knows_first_is_waited_for() {
+    let mut model = started("n1", &store());
+    let id = model.request(Request::Attach(request_for_late_pod()));
+    assert!(model.replies.is_empty());
+    let manifest =
+        "{apiVersion: v1, kind: Pod, metadata: {name: late, namespace: default}, spec: {nodeName: n1}}";
+    let document = serde_saphyr::from_str(manifest).unwrap();
+    let pod = admit(&Source::file("late", 1), document).object.unwrap();
+    model.handle(Event::World(vec![Edit::Put(pod)]));
+    assert!(matches!(model.replies[&id], Ok(Reply::Attached(_))), "{:?}", model.replies);
+}
+
+#[test]
+fn a_pod_that_stays_unknown_is_named() {
+    let mut model = started("n1", &store());
+    let id = model.request(Request::Attach(request_for_late_pod()));
+    model.pass(Duration::from_secs(4));
+    let Some(Err(RequestError::TryAgain(message))) = model.replies.get(&id) else { panic!() };
+    assert!(message.contains("default/late"), "{message}");
+    assert!(model.wires.is_empty() && model.rows.len() == 2);
+}
+
+#[test]
+fn a_request_that_waits_ends_with_its_del() {
+    let mut model = started("n1", &store());
+    let add = model.request(Request::Attach(request_for_late_pod()));
+    let del = model.request(Request::Detach(key("late")));
+    assert!(matches!(model.replies[&add], Err(RequestError::TryAgain(_))));
+    assert_eq!(model.replies[&del], Ok(Reply::Done));
+}

@@ -1,7 +1,7 @@
 //! The loop that ties the rooms to the node.
 //!
 //! One task owns the [`Node`]. It takes what the rooms and the switch report, asks the
-//! node what to do, and hands that out. No source of events can starve another: who is
+//! node what to do, and hands that out; it waits for nothing but room in a queue. No source of events can starve another: who is
 //! served next is drawn by chance. Everything runs on one thread, so that a packet's way
 //! through the agent crosses no processor.
 
@@ -12,7 +12,9 @@ mod switch;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fabric_core::node::{Command, Event, Node, NodeConfig as CoreConfig, SwitchCommand};
+use fabric_core::node::{
+    Command, Event, Node, NodeConfig as CoreConfig, PortsEvent, SwitchCommand, SwitchEvent,
+};
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::{self, ServeConfig};
 use fabric_node::{attach, host, intake, ports};
@@ -67,7 +69,7 @@ pub async fn run(config: NodeConfig) -> io::Result<()> {
         let due = node.poll_timeout().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
             Some(event) = switch_inbox.recv() => take_switch(&mut node, event, &mut switch_inbox),
-            Some(event) = inbox.recv() => take(&mut node, event, &mut inbox),
+            Some(event) = inbox.recv() => take(&mut node, event, &mut inbox, &rooms),
             Some(question) = questions.recv() => reporter.answer(question, &node, &rooms),
             () = tokio::time::sleep_until(due.into()) => node.handle_timeout(Instant::now()),
             _ = terminate.recv() => break,
@@ -120,7 +122,7 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         carrier_mtu: carrier::mtu(&config.tunnels),
         software_checksums: rooms.ports.is_userspace(),
         punts_per_second: limits.conversations_per_second,
-        verdicts_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
+        learned_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
         claim_rest: config.claim_rest(),
         reconcile_every: config.reconcile(),
         seed: u64::from(since_epoch().subsec_nanos()) << 32 | u64::from(std::process::id()),
@@ -132,14 +134,15 @@ pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn take(node: &mut Node, event: Event, inbox: &mut mpsc::Receiver<Event>) {
+fn take(node: &mut Node, event: Event, inbox: &mut mpsc::Receiver<Event>, rooms: &Rooms) {
     let now = Instant::now();
-    node.handle(event, now);
-    for _ in 1..BATCH {
-        match inbox.try_recv() {
-            Ok(event) => node.handle(event, now),
-            Err(_) => break,
+    let mut next = Some(event);
+    for _ in 0..BATCH {
+        let Some(event) = next.take().or_else(|| inbox.try_recv().ok()) else { break };
+        if matches!(event, Event::Ports(PortsEvent::Ready(_))) {
+            node.set_software_checksums(rooms.ports.is_userspace());
         }
+        node.handle(event, now);
     }
 }
 
@@ -158,7 +161,12 @@ fn take_switch(node: &mut Node, event: ClientEvent, inbox: &mut mpsc::Receiver<C
 impl Rooms {
     async fn carry_out(&self, command: Command, events: &mpsc::Sender<Event>) {
         match command {
-            Command::Switch(SwitchCommand::Learn { flows, resume }) => self.switch.learn(flows, resume),
+            Command::Switch(SwitchCommand::Learn { flows, resume }) => {
+                if !self.switch.learn(flows, resume) {
+                    // A full queue of events is as good a reason to look again later.
+                    let _ = events.try_send(Event::Switch(SwitchEvent::Refused));
+                }
+            }
             Command::Switch(command) => self.switch.carry_out(command, events),
             Command::Ports { task, command } => self.ports.send(task, command).await,
             Command::Claim { task, command } => self.intake.send(task, command).await,

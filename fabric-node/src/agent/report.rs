@@ -226,6 +226,7 @@ fn problems(view: &StatusView<'_>, rooms: &Rooms) -> Vec<Problem> {
         field: String::new(),
         message: message.clone(),
     };
+    problems.extend(view.problems.iter().map(|message| here("claims", message)));
     problems.extend(rooms.host.problems().borrow().iter().map(|message| here("host", message)));
     problems.extend(rooms.ports.problems().iter().map(|message| here("ports", message)));
     problems.sort();

@@ -6,7 +6,7 @@ use std::path::Path;
 use fabric_core::node::{Event, Outcome, SwitchCommand, SwitchEvent, Task};
 use openflow::FlowMod;
 use openflow::client::{Client, ClientError, ClientEvent, Config};
-use openflow::message::{Body, FlowRequest, Resume};
+use openflow::message::{Body, FlowRequest, OfError, Resume};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
@@ -30,19 +30,21 @@ impl Switch {
         &self.reads
     }
 
-    /// Sends flows and the packet that waits for them, without waiting.
-    pub fn learn(&self, flows: Vec<FlowMod>, resume: Option<Resume>) {
+    /// Sends flows and the packet that waits for them, without waiting; false where they did not go out.
+    pub fn learn(&self, flows: Vec<FlowMod>, resume: Option<Resume>) -> bool {
         let resume = resume.map(Body::Resume);
         let bodies = flows.into_iter().map(Body::FlowMod).chain(resume).collect();
-        if let Err(error) = self.flows.try_send(bodies) {
+        let sent = self.flows.try_send(bodies);
+        if let Err(error) = &sent {
             debug!(%error, "a packet goes without its answer; its sender retransmits");
         }
+        sent.is_ok()
     }
 
     /// Carries out a command that has an outcome.
     pub fn carry_out(&self, command: SwitchCommand, events: &mpsc::Sender<Event>) {
         match command {
-            SwitchCommand::Learn { flows, resume } => self.learn(flows, resume),
+            SwitchCommand::Learn { flows, resume } => drop(self.learn(flows, resume)),
             SwitchCommand::Commit { task, meters, flows } => {
                 let meters: Vec<Body> = meters.into_iter().map(Body::MeterMod).collect();
                 if !meters.is_empty()
@@ -105,8 +107,14 @@ pub fn translate(event: ClientEvent) -> Option<SwitchEvent> {
         ClientEvent::FlowRemoved(removed) => Some(SwitchEvent::FlowRemoved(removed)),
         ClientEvent::Error { xid, error } => {
             debug!(xid, %error, "the switch refused a message");
-            None
+            concerns_flow(&error).then_some(SwitchEvent::Refused)
         }
         ClientEvent::PortStatus(_) | ClientEvent::Other(_) => None,
     }
+}
+
+/// Whether a flow was refused: not a meter that exists already, nor a packet that has waited too long (OpenFlow 1.5
+/// §7.5.4: types 2 to 5).
+fn concerns_flow(error: &OfError) -> bool {
+    error.vendor == 0 && (2..=5).contains(&error.kind)
 }

@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// An attachment that is ready already: its devices are made anew if they are not as they should be.
+    /// An attachment that is ready already: the same answer, if its devices are as they were made.
     fn recheck(&mut self, key: &AttachmentKey, id: RequestId) {
         let Some(spec) = self.book.get(key).map(|a| self.wire_spec(a)) else { return };
         let task = self.errand(Errand::Recheck { key: key.clone(), id });
@@ -118,6 +118,13 @@ impl Node {
             let what = format!("address {alien} is not in Network {} ({})", network.name, cidrs.join(", "));
             return Err(RequestError::NoAddress(what));
         }
+        if let Some(edge) = fixed.iter().find(|ip| is_edge(network, **ip)) {
+            let what = format!(
+                "address {edge} is no pod's: it is the gateway or an edge of Network {}",
+                network.name
+            );
+            return Err(RequestError::NoAddress(what));
+        }
         let mut picked = Vec::new();
         for family in network.families() {
             let given = fixed.iter().copied().find(|ip| Family::of(*ip) == family);
@@ -137,16 +144,7 @@ impl Node {
     }
 
     fn claim(&mut self, key: &AttachmentKey, ip: IpAddr) {
-        let Some(attachment) = self.book.get(key) else { return };
-        let claim = IpClaim {
-            ip,
-            network: attachment.network.clone(),
-            mac: attachment.mac.0,
-            node: self.config.node.clone(),
-            pod: attachment.pod.clone(),
-            owner: attachment.owner(),
-            retain: false,
-        };
+        let Some(claim) = self.claim_for(key, ip) else { return };
         let task = self.errand(Errand::Claim { key: key.clone(), ip });
         self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
     }
@@ -159,45 +157,65 @@ impl Node {
         now: Instant,
     ) {
         self.leases.settle(ip);
-        let Some(attachment) = self.book.get_mut(key) else {
+        let Some(attachment) = self.book.get(key) else {
             if result.is_ok() {
                 self.release(ip, &super::book::owner(key));
             }
             return;
         };
-        let own = matches!(&result, Err(ClaimError::Taken(holder))
-            if holder.owner == attachment.owner() && holder.node == self.config.node);
-        let outcome = match result {
-            Ok(()) => Ok(()),
-            Err(ClaimError::Taken(_)) if own => Ok(()),
-            Err(ClaimError::Taken(holder)) if attachment.fixed.contains(&ip) => Err(taken(&holder)),
-            Err(ClaimError::Taken(_)) if attachment.refused < CLAIM_TRIES && !attachment.is_leaving() => {
-                attachment.refused += 1;
+        let fixed = attachment.fixed.contains(&ip);
+        let may_try = attachment.refused < CLAIM_TRIES && !attachment.is_leaving();
+        let own = |holder: &IpClaim| holder.owner == attachment.owner() && holder.node == self.config.node;
+        let fault = match result {
+            Ok(()) => None,
+            Err(ClaimError::Taken(holder)) if own(&holder) => None,
+            Err(ClaimError::Taken(holder)) if may_try && self.is_left_behind(&holder, key) => {
+                self.release(ip, &holder.owner);
+                self.refused(key);
+                self.leases.hold(ip);
+                return self.claim(key, ip);
+            }
+            Err(ClaimError::Taken(_)) if may_try && !fixed => {
+                self.refused(key);
                 return self.claim_another(key, ip, now);
             }
-            Err(ClaimError::Taken(holder)) => Err(taken(&holder)),
-            Err(ClaimError::Store(error)) => Err(RequestError::TryAgain(format!("claim store: {error}"))),
+            Err(ClaimError::Taken(holder)) => Some(taken(&holder)),
+            Err(ClaimError::Store(error)) => Some(RequestError::TryAgain(format!("claim store: {error}"))),
         };
         if let Some(attachment) = self.book.get_mut(key) {
-            match outcome {
-                Ok(()) => attachment.addresses.push(ip),
-                Err(error) => attachment.fault = attachment.fault.take().or(Some(error)),
+            match fault {
+                None => attachment.addresses.push(ip),
+                Some(fault) => attachment.fault = attachment.fault.take().or(Some(fault)),
             }
         }
         self.claim_settled(key);
+    }
+
+    fn refused(&mut self, key: &AttachmentKey) {
+        if let Some(attachment) = self.book.get_mut(key) {
+            attachment.refused += 1;
+        }
     }
 
     fn claim_another(&mut self, key: &AttachmentKey, refused: IpAddr, now: Instant) {
         let Some(attachment) = self.book.get(key) else { return };
         let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
         let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
-        let Some(network) = self.world.network(&attachment.network).cloned() else { return };
         let family = Family::of(refused);
-        match self.leases.pick(&network, &ranges, family, &self.world, now) {
-            Some(ip) => self.claim(key, ip),
-            None => {
+        let network = self.world.network(&attachment.network).cloned();
+        let gone = || RequestError::TryAgain(format!("Network {} is no longer there", attachment.network));
+        let picked = match network {
+            None => Err(gone()),
+            Some(network) => self
+                .leases
+                .pick(&network, &ranges, family, &self.world, now)
+                .ok_or_else(|| full(&network, family)),
+        };
+        match picked {
+            Ok(ip) => self.claim(key, ip),
+            Err(fault) => {
                 if let Some(attachment) = self.book.get_mut(key) {
-                    attachment.fault = Some(full(&network, family));
+                    attachment.fault = attachment.fault.take().or(Some(fault));
                 }
                 self.claim_settled(key);
             }
@@ -261,7 +279,7 @@ impl Node {
         if !self.up || taken {
             return self.add_port(key);
         }
-        self.book.set_port(key, Some(port));
+        self.assign_port(key, Some(port));
         if let Some(attachment) = self.book.get_mut(key) {
             attachment.busy = true;
         }
@@ -323,7 +341,7 @@ impl Node {
             Some(prepared) if Some(prepared) == port && self.up => self.installed(key, Ok(()), now),
             Some(prepared) if Some(prepared) != port => self.renumber(key, port),
             _ => {
-                self.book.set_port(key, port);
+                self.assign_port(key, port);
                 self.install(key);
             }
         }
@@ -350,13 +368,15 @@ impl Node {
         }
     }
 
-    /// Sends the flows and meters of an attachment that has a port, into an empty zone.
+    /// Sends the flows and meters of an attachment that has a port: into an empty zone, unless it carries traffic already.
     fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
         let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
         let flows: Vec<FlowMod> = pod_flows(&pod).into_iter().map(FlowMod::add).collect();
         let meters = pod_meters(&pod, self.config.punts_per_second);
-        let flush = self.errand(Errand::Flush);
-        self.command(Command::Switch(SwitchCommand::FlushZone { task: flush, zone: pod.zone }));
+        if self.book.get(key).is_some_and(|a| a.stage != Stage::Ready) {
+            let flush = self.errand(Errand::Flush);
+            self.command(Command::Switch(SwitchCommand::FlushZone { task: flush, zone: pod.zone }));
+        }
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
     }
 
@@ -382,15 +402,20 @@ impl Node {
                 self.warming.push((key, until));
                 continue;
             }
-            let Some(attachment) = self.book.get_mut(&key) else { continue };
-            if attachment.stage != Stage::Installing {
-                continue;
-            }
-            attachment.stage = Stage::Ready;
-            let reply = Reply::Attached(attached(attachment));
-            for id in std::mem::take(&mut attachment.attaching) {
-                self.reply(id, Ok(reply.clone()));
-            }
+            self.make_ready(&key);
+        }
+    }
+
+    /// The end of the way in. What became of the port meanwhile counts from here on.
+    fn make_ready(&mut self, key: &AttachmentKey) {
+        let Some(attachment) = self.book.get_mut(key) else { return };
+        if attachment.stage != Stage::Installing {
+            return;
+        }
+        attachment.stage = Stage::Ready;
+        let reply = Reply::Attached(attached(attachment));
+        for id in std::mem::take(&mut attachment.attaching) {
+            self.reply(id, Ok(reply.clone()));
         }
     }
 
@@ -415,7 +440,8 @@ impl Node {
             Mode::Overlay { .. } => {
                 let node = self.world.node(&self.config.node);
                 let over_v6 = node.and_then(|n| n.tunnel_address).is_some_and(|a| a.is_ipv6());
-                self.config.carrier_mtu - if over_v6 { VXLAN_OVERHEAD.1 } else { VXLAN_OVERHEAD.0 }
+                let overhead = if over_v6 { VXLAN_OVERHEAD.1 } else { VXLAN_OVERHEAD.0 };
+                self.config.carrier_mtu.saturating_sub(overhead)
             }
             Mode::Underlay { .. } => self.config.carrier_mtu,
         }
@@ -425,6 +451,14 @@ impl Node {
 /// The OpenFlow port that the pod of a zone asks for.
 fn port_request(zone: u16) -> u16 {
     FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
+}
+
+/// Whether an address is a Network's gateway, or its first or last one where these have a meaning of their own.
+fn is_edge(network: &Network, ip: IpAddr) -> bool {
+    let family = Family::of(ip);
+    let wide = |cidr: &IpNet| cidr.max_prefix_len() - cidr.prefix_len() > 1;
+    let at_edge = |cidr: IpNet| ip == cidr.network() || (family == Family::V4 && ip == cidr.broadcast());
+    network.gateway(family) == Some(ip) || network.cidr(family).filter(wide).is_some_and(at_edge)
 }
 
 fn attached(attachment: &Attachment) -> Attached {

@@ -144,7 +144,7 @@ impl Attachment {
             pod,
             network: get(NETWORK)?.as_str().into(),
             host_name: row.name.clone(),
-            zone: get(ZONE)?.parse().ok().filter(|zone| *zone > 0)?,
+            zone: get(ZONE)?.parse().ok().filter(|zone| (1..=LAST_ZONE).contains(zone))?,
             mac: get(MAC)?.parse().ok()?,
             mtu: get(MTU)?.parse().ok()?,
             addresses: list(ADDRESSES)?,
@@ -200,6 +200,7 @@ pub(super) struct Book {
     ports: BTreeMap<u32, u16>,
     addresses: BTreeMap<IpAddr, u16>,
     zones: BTreeMap<u16, AttachmentKey>,
+    host_names: BTreeMap<String, AttachmentKey>,
     last_zone: u16,
 }
 
@@ -228,7 +229,7 @@ impl Book {
     }
 
     pub fn by_host_name(&self, name: &str) -> Option<&Attachment> {
-        self.attachments.values().find(|a| a.host_name == name)
+        self.attachments.get(self.host_names.get(name)?)
     }
 
     pub fn holds(&self, owner_of_claim: &str) -> bool {
@@ -245,11 +246,17 @@ impl Book {
 
     pub fn insert(&mut self, attachment: Attachment) {
         self.zones.insert(attachment.zone, attachment.key.clone());
+        self.host_names.insert(attachment.host_name.clone(), attachment.key.clone());
         self.last_zone = self.last_zone.max(attachment.zone);
         self.attachments.insert(attachment.key.clone(), attachment);
     }
 
-    /// Notes the port that the switch gave to an attachment; false if that was known.
+    /// The attachment of a zone.
+    pub fn of_zone(&self, zone: u16) -> Option<&AttachmentKey> {
+        self.zones.get(&zone)
+    }
+
+    /// Notes the port that the switch gave to an attachment, which nobody else has any more; false if that was known.
     pub fn set_port(&mut self, key: &AttachmentKey, port: Option<u32>) -> bool {
         let Some(attachment) = self.attachments.get(key) else { return false };
         let zone = attachment.zone;
@@ -261,9 +268,6 @@ impl Book {
         let mac = attachment.mac;
         self.forget_pod(zone);
         if let Some(port) = port {
-            if let Some(stale) = self.ports.get(&port).copied() {
-                self.forget_pod(stale);
-            }
             self.ports.insert(port, zone);
             for address in &addresses {
                 self.addresses.insert(*address, zone);
@@ -289,6 +293,7 @@ impl Book {
         let attachment = self.attachments.remove(key)?;
         self.forget_pod(attachment.zone);
         self.zones.remove(&attachment.zone);
+        self.host_names.remove(&attachment.host_name);
         Some(attachment)
     }
 }

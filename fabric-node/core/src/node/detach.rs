@@ -15,7 +15,7 @@ use super::{
 };
 use crate::pipeline::learned::Pods;
 use crate::pipeline::site::LocalPod;
-use crate::pipeline::statics::{forget_meters, pod_flows};
+use crate::pipeline::statics::{forget_meters_of, pod_flows};
 
 /// How long a port's device may be missing before its container counts as gone.
 pub(super) const MISSING_GRACE: Duration = Duration::from_secs(30);
@@ -61,18 +61,17 @@ impl Node {
     /// Takes the flows, meters and connections of a pod out of the switch; false where there is nothing to wait for.
     fn uninstall(&mut self, key: &AttachmentKey, zone: u16) -> bool {
         let learned = self.forget_verdicts(zone);
-        let Some(pod) = self.pod_of_zone(zone) else { return false };
         if !self.up {
+            self.stale_meters.insert(zone);
             return false;
         }
-        let flows = pod_flows(&pod).into_iter().map(|f| FlowMod::delete_strict(f.key()));
-        let flows: Vec<FlowMod> = flows.chain(learned).collect();
-        let task = self.errand(Errand::Commit);
-        self.command(Command::Switch(SwitchCommand::Commit { task, meters: vec![], flows }));
+        let pod = self.pod_of_zone(zone);
+        let statics = pod.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key()));
+        self.commit(statics.chain(learned).collect());
         let task = self.errand(Errand::Flush);
         self.command(Command::Switch(SwitchCommand::FlushZone { task, zone }));
         let task = self.errand(Errand::Uninstall { key: key.clone() });
-        let meters = forget_meters(&pod);
+        let meters = forget_meters_of(zone).to_vec();
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows: vec![] }));
         true
     }
@@ -99,7 +98,7 @@ impl Node {
         self.command(Command::Wire { task, command: WireCommand::Remove { host_name } });
     }
 
-    /// The devices are gone: now nobody can use the addresses.
+    /// The devices are gone, or at least cut off: nobody can use the addresses any more.
     pub(super) fn unwired(&mut self, key: &AttachmentKey, result: Result<(), String>) {
         let Some(attachment) = self.book.remove(key) else { return };
         let owner = attachment.owner();
@@ -126,7 +125,7 @@ impl Node {
     pub(super) fn remove_orphans(&mut self) {
         for name in std::mem::take(&mut self.orphans) {
             if self.ports.contains_key(&name) && self.book.by_host_name(&name).is_none() {
-                let task = self.errand(Errand::Flush);
+                let task = self.errand(Errand::Orphan { name: name.clone() });
                 self.command(Command::Ports { task, command: PortsCommand::Remove { name } });
             }
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use openflow::{FlowKey, FlowMod, FlowTable};
 use policy::{Change, Edit, Kind, Mode, ObjectRef};
 
+use super::memory::Learned;
 use super::{Command, Errand, HostState, Node, SwitchCommand};
 use crate::pipeline::learned::decide;
 use crate::pipeline::site::Tunnel;
@@ -28,7 +29,7 @@ impl Node {
             return;
         }
         if changes.iter().any(|c| matches!(c, Change::Node(_) | Change::Network(_))) {
-            self.refresh_site();
+            self.refresh_site(now);
         }
         self.judge_again(&changes, now);
         self.retry_parked(now);
@@ -44,23 +45,26 @@ impl Node {
         for key in concerned {
             let Some(learned) = self.memory.get(&key) else { continue };
             let query = learned.query;
+            let asker = learned.asker;
             match decide(&query, &self.context()) {
                 Some(decision) if decision.flow == learned.flow => {}
                 Some(decision) => {
                     if decision.flow.key() != key {
                         self.memory.remove(&key);
-                        deleted.push(FlowMod::delete_strict(key));
+                        deleted.push(key);
                     }
-                    self.memory.insert(query, decision.flow.clone(), now);
+                    self.memory.insert(Learned::sent(query, decision.flow.clone(), asker, now));
                     added.push(FlowMod::add(decision.flow));
                 }
                 None => {
                     self.memory.remove(&key);
-                    deleted.push(FlowMod::delete_strict(key));
+                    deleted.push(key);
                 }
             }
         }
-        added.extend(deleted);
+        // One query may have left a key that another one moved to.
+        deleted.retain(|key| self.memory.get(key).is_none());
+        added.extend(deleted.into_iter().map(FlowMod::delete_strict));
         self.commit(added);
     }
 
@@ -74,7 +78,8 @@ impl Node {
     }
 
     /// Brings what depends on Nodes, Networks and the bridge's own ports up to date.
-    pub(super) fn refresh_site(&mut self) {
+    pub(super) fn refresh_site(&mut self, now: Instant) {
+        let before = self.site.clone();
         let node = self.world.node(&self.config.node);
         self.site.addresses = node.map(|n| n.addresses.clone()).unwrap_or_default();
         self.site.local_mac = self.ports.get(&self.config.bridge).and_then(|row| row.mac);
@@ -92,6 +97,9 @@ impl Node {
             self.commit(changes);
         }
         self.refresh_host();
+        if self.site != before {
+            self.judge_again(&BTreeSet::from([Change::Node(self.config.node.clone())]), now);
+        }
     }
 
     fn refresh_host(&mut self) {

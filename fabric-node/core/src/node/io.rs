@@ -153,6 +153,8 @@ pub enum SwitchEvent {
     Disconnected,
     /// A packet without an answer.
     PacketIn(Box<PacketIn>),
+    /// It refused a message that has no outcome, or a command never reached it: what it holds is in doubt.
+    Refused,
     /// A flow with `send_flow_rem` went.
     FlowRemoved(Box<FlowRemoved>),
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use openflow::message::{FlowRemoved, PacketIn};
+use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
 use openflow::{FlowKey, FlowMod};
 
+use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
-use crate::pipeline::learned::{Answer, Punt, Query, Verdict, answer};
+use crate::pipeline::learned::{Answer, Pods, Punt, Verdict, answer};
 use crate::pipeline::vocabulary::Cookie;
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
@@ -19,8 +20,8 @@ pub(super) struct Parked {
 
 /// How long a packet waits for the claim of its other end.
 const PARKED_FOR: Duration = Duration::from_millis(300);
-/// Packets that may wait for claims; the oldest makes room.
-const MOST_PARKED: usize = 256;
+/// Packets of one port that may wait for claims; the oldest is answered without.
+const MOST_PARKED: usize = 16;
 /// Packets that may wait for the agent to be up; the oldest makes room.
 const MOST_HELD: usize = 1024;
 /// A flow sent so recently need not be sent again for another packet of the same conversation.
@@ -43,15 +44,19 @@ impl Node {
     fn handle_punt(&mut self, punt: Punt, packet_in: Box<PacketIn>, patient: bool, now: Instant) {
         let Answer { learned, verdict } = answer(&punt, &self.context(), patient);
         if let Verdict::Wait(_) = verdict {
-            return self.park(Parked { until: now + PARKED_FOR, punt, packet_in });
+            return self.park(Parked { until: now + PARKED_FOR, punt, packet_in }, now);
         }
+        let asker = self.asker(&punt);
         let mut flows = Vec::with_capacity(learned.len());
         for (query, decision) in learned {
             let known = self.memory.get(&decision.flow.key());
-            let current = known.is_some_and(|k| k.flow == decision.flow && k.sent + JUST_SENT > now);
+            let current = known.is_some_and(|known| {
+                known.flow == decision.flow && known.sent.is_some_and(|sent| sent + JUST_SENT > now)
+            });
             if !current {
-                flows.extend(self.make_room(&query));
-                self.memory.insert(query, decision.flow.clone(), now);
+                let learned = Learned::sent(query, decision.flow.clone(), asker, now);
+                flows.extend(self.make_room(learned.asker));
+                self.memory.insert(learned);
                 flows.push(FlowMod::add(decision.flow));
             }
         }
@@ -62,22 +67,35 @@ impl Node {
         }
     }
 
-    /// A pod at its limit gives up the verdict that it has used least recently.
-    fn make_room(&mut self, query: &Query) -> Option<FlowMod> {
-        let (Query::Egress { zone, .. } | Query::Ingress { zone, .. }) = query else { return None };
-        if self.memory.verdicts(*zone) < self.config.verdicts_per_pod {
+    /// Whose limit a punt counts against: the pod that sends, or the one that a tunnel brings something to.
+    fn asker(&self, punt: &Punt) -> Option<u16> {
+        let sender = self.book.by_port(punt.in_port);
+        sender.or_else(|| self.book.by_address(punt.tuple.destination)).map(|pod| pod.zone)
+    }
+
+    /// A pod at its limit gives up the flow that it has used least recently.
+    fn make_room(&mut self, asker: Option<u16>) -> Option<FlowMod> {
+        let zone = asker?;
+        if self.memory.asked_by(zone) < self.config.learned_per_pod {
             return None;
         }
-        let oldest = self.memory.least_recent(*zone)?;
+        let oldest = self.memory.least_recent(zone)?;
         self.memory.remove(&oldest);
         Some(FlowMod::delete_strict(oldest))
     }
 
-    fn park(&mut self, parked: Parked) {
-        if self.parked.len() >= MOST_PARKED {
-            self.parked.remove(0);
-        }
+    /// Lets a packet wait. A port that has many waiting gets the answer for the oldest at once.
+    fn park(&mut self, parked: Parked, now: Instant) {
+        self.counts.waiting(parked.punt.table);
+        let in_port = parked.punt.in_port;
+        let mut same = self.parked.iter().enumerate().filter(|(_, p)| p.punt.in_port == in_port);
+        let oldest = same.next().map(|(at, _)| at);
+        let full = same.count() + 1 >= MOST_PARKED;
         self.parked.push(parked);
+        if let Some(at) = oldest.filter(|_| full) {
+            let evicted = self.parked.remove(at);
+            self.handle_punt(evicted.punt, evicted.packet_in, false, now);
+        }
     }
 
     /// The world changed: those that waited for it are asked again.
@@ -107,9 +125,10 @@ impl Node {
         }
     }
 
-    /// A learned flow went by its timeout, or by a deletion of the agent's own, which forgot it already.
+    /// A learned flow timed out. What the agent deletes it forgets by itself; what others delete the compare brings back.
     pub(super) fn handle_flow_removed(&mut self, removed: &FlowRemoved) {
-        if Cookie(removed.cookie).kind().is_none_or(|kind| !kind.is_learned()) {
+        let timed_out = matches!(removed.reason, RemovedReason::Idle | RemovedReason::Hard);
+        if !timed_out || Cookie(removed.cookie).kind().is_none_or(|kind| !kind.is_learned()) {
             return;
         }
         let key =

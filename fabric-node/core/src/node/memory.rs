@@ -16,12 +16,33 @@ use crate::pipeline::vocabulary::Kind;
 pub(super) struct Learned {
     pub query: Query,
     pub flow: Flow,
-    /// When it was last sent to the switch.
-    pub sent: Instant,
+    /// Zone of the pod whose packets made the agent ask, and whose limit it counts against.
+    pub asker: Option<u16>,
+    /// When it was last sent to the switch; `None` for one that was found there.
+    pub sent: Option<Instant>,
     /// Packets at the last dump.
     pub packets: u64,
     /// When a dump last showed that packets had come, or it was made.
     pub used: Instant,
+}
+
+impl Learned {
+    /// A flow that goes to the switch now.
+    pub fn sent(query: Query, flow: Flow, asker: Option<u16>, now: Instant) -> Learned {
+        let asker = zone(&query).or(asker);
+        Learned { query, flow, asker, sent: Some(now), packets: 0, used: now }
+    }
+
+    /// A flow that was found in the switch.
+    pub fn found(query: Query, flow: Flow, packets: u64, now: Instant) -> Learned {
+        let asker = zone(&query);
+        Learned { query, flow, asker, sent: None, packets, used: now }
+    }
+
+    /// Whether it goes with its pod: a way or the source behind a tunnel serves others too.
+    fn is_of_pod(&self) -> bool {
+        matches!(self.query, Query::Egress { .. } | Query::Ingress { .. } | Query::Vacant { .. })
+    }
 }
 
 /// All learned flows. A node may hold 100,000: their keys are kept once for all indices.
@@ -49,16 +70,16 @@ impl Memory {
         self.flows.keys().map(|key| FlowKey::clone(key)).collect()
     }
 
-    pub fn insert(&mut self, query: Query, flow: Flow, now: Instant) {
-        let key = Arc::new(flow.key());
+    pub fn insert(&mut self, learned: Learned) {
+        let key = Arc::new(learned.flow.key());
         self.remove(&key);
-        for address in addresses(&query) {
+        for address in addresses(&learned.query) {
             self.by_address.entry(address).or_default().insert(key.clone());
         }
-        if let Some(zone) = zone(&query) {
+        if let Some(zone) = learned.asker {
             self.by_zone.entry(zone).or_default().insert(key.clone());
         }
-        self.flows.insert(key, Learned { query, flow, sent: now, packets: 0, used: now });
+        self.flows.insert(key, learned);
     }
 
     pub fn remove(&mut self, key: &FlowKey) -> Option<Learned> {
@@ -66,27 +87,31 @@ impl Memory {
         for address in addresses(&learned.query) {
             unlist(&mut self.by_address, &address, key);
         }
-        if let Some(zone) = zone(&learned.query) {
+        if let Some(zone) = learned.asker {
             unlist(&mut self.by_zone, &zone, key);
         }
         Some(learned)
     }
 
-    /// The verdicts of the pod of a zone.
+    /// The flows that go with the pod of a zone.
     pub fn of_zone(&self, zone: u16) -> Vec<FlowKey> {
-        self.by_zone.get(&zone).map(copies).unwrap_or_default()
+        let asked = self.by_zone.get(&zone).into_iter().flatten();
+        asked
+            .filter(|key| self.flows.get(*key).is_some_and(Learned::is_of_pod))
+            .map(|key| FlowKey::clone(key))
+            .collect()
     }
 
-    /// How many verdicts the pod of a zone holds.
-    pub fn verdicts(&self, zone: u16) -> usize {
+    /// How many flows the pod of a zone has made the agent learn.
+    pub fn asked_by(&self, zone: u16) -> usize {
         self.by_zone.get(&zone).map_or(0, BTreeSet::len)
     }
 
-    /// The verdict of the pod of a zone whose last known use is the longest ago.
+    /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago.
     pub fn least_recent(&self, zone: u16) -> Option<FlowKey> {
         let keys = self.by_zone.get(&zone)?;
-        let oldest = keys.iter().min_by_key(|key| self.flows.get(*key).map(|learned| learned.used));
-        oldest.map(|key| FlowKey::clone(key))
+        let oldest = keys.iter().min_by_key(|key| self.flows.get(*key).map(|learned| learned.used))?;
+        Some(FlowKey::clone(oldest))
     }
 
     /// The flows whose answer a change may alter.

@@ -23,6 +23,7 @@ mod io;
 mod learning;
 mod leases;
 mod memory;
+mod ports;
 mod reconcile;
 mod requests;
 mod status;
@@ -62,8 +63,8 @@ pub struct NodeConfig {
     pub software_checksums: bool,
     /// New conversations a second that one pod may ask about.
     pub punts_per_second: u32,
-    /// Learned verdicts that one pod may hold.
-    pub verdicts_per_pod: usize,
+    /// Learned flows that one pod may be the cause of.
+    pub learned_per_pod: usize,
     /// How long a freed address rests.
     pub claim_rest: Duration,
     /// How often the switch is compared with what it should hold.
@@ -87,6 +88,8 @@ enum Errand {
     Uninstall { key: AttachmentKey },
     RemoveWire { key: AttachmentKey },
     ForgetStranger { id: RequestId },
+    Reclaim { key: AttachmentKey, ip: IpAddr },
+    Orphan { name: String },
     Dump,
     Commit,
     Flush,
@@ -105,7 +108,10 @@ pub struct Node {
     switch_connected: bool,
     /// Whether the switch holds what it should, as far as is known; changes go out as they come.
     up: bool,
-    dumping: Option<Task>,
+    /// The dump under way, and when it was asked for.
+    dumping: Option<(Task, Instant)>,
+    /// Compares in a row that did not bring the switch in line.
+    failures: u32,
     next_reconcile: Option<Instant>,
     book: Book,
     leases: Leases,
@@ -117,6 +123,10 @@ pub struct Node {
     held_requests: Vec<Held>,
     /// Ports that could not be removed when their container went.
     orphans: BTreeSet<String>,
+    /// Pods that went while the switch was away: their meters are still there.
+    stale_meters: BTreeSet<u16>,
+    /// Addresses of running containers that somebody else has claimed meanwhile, in words.
+    disputes: BTreeMap<IpAddr, String>,
     /// Since when a port's device is missing.
     missing_since: BTreeMap<String, Instant>,
     host: HostState,
@@ -146,6 +156,7 @@ impl Node {
             switch_connected: false,
             up: false,
             dumping: None,
+            failures: 0,
             next_reconcile: None,
             book: Book::default(),
             memory: Memory::default(),
@@ -154,6 +165,8 @@ impl Node {
             held_punts: VecDeque::new(),
             held_requests: Vec::new(),
             orphans: BTreeSet::new(),
+            stale_meters: BTreeSet::new(),
+            disputes: BTreeMap::new(),
             missing_since: BTreeMap::new(),
             host: HostState::default(),
             peers_settled: true,
@@ -165,13 +178,18 @@ impl Node {
         }
     }
 
+    /// The switch turned out to be in userspace, or not: containers made from here on compute their checksums accordingly.
+    pub fn set_software_checksums(&mut self, wanted: bool) {
+        self.config.software_checksums = wanted;
+    }
+
     /// Takes an event.
     pub fn handle(&mut self, event: Event, now: Instant) {
         match event {
             Event::World(edits) => self.handle_edits(edits, now),
             Event::WorldSynced => {
                 self.world_synced = true;
-                self.refresh_site();
+                self.refresh_site(now);
                 self.start_if_complete(now);
             }
             Event::Ports(event) => self.handle_ports(event, now),
@@ -224,6 +242,7 @@ impl Node {
                 self.parked.clear();
                 self.held_punts.clear();
             }
+            SwitchEvent::Refused => self.doubt(now),
             SwitchEvent::PacketIn(packet_in) => self.handle_packet_in(packet_in, now),
             SwitchEvent::FlowRemoved(removed) => self.handle_flow_removed(&removed),
         }
@@ -236,9 +255,6 @@ impl Node {
             (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result, now),
             (Errand::Wire { key }, Outcome::Wire(result)) => self.wired(&key, result),
             (Errand::Recheck { key, id }, Outcome::Wire(result)) => self.rechecked(&key, id, result),
-            (Errand::Check { id }, Outcome::Wire(result)) => {
-                self.reply(id, result.map(|()| Reply::Done).map_err(RequestError::Failed));
-            }
             (Errand::Prepare { key }, Outcome::Committed(result)) => self.prepared(&key, result, now),
             (Errand::AddPort { key }, Outcome::Port(result)) => self.ported(&key, result, now),
             (Errand::Install { key }, Outcome::Committed(result)) => self.installed(&key, result, now),
@@ -251,8 +267,13 @@ impl Node {
             // A commit that failed is repaired by the next compare: the flows are no longer wanted.
             (Errand::Uninstall { key }, Outcome::Committed(_)) => self.left(&key),
             (Errand::RemoveWire { key }, Outcome::Wire(result)) => self.unwired(&key, result),
-            (Errand::ForgetStranger { id }, Outcome::Wire(_)) => self.reply(id, Ok(Reply::Done)),
+            (Errand::ForgetStranger { id } | Errand::Check { id }, Outcome::Wire(result)) => {
+                self.reply(id, result.map(|()| Reply::Done).map_err(RequestError::Failed));
+            }
+            (Errand::Reclaim { key, ip }, Outcome::Claim(result)) => self.reclaimed(&key, ip, result),
+            (Errand::Orphan { name }, Outcome::Port(Err(_))) => drop(self.orphans.insert(name)),
             (Errand::Dump, Outcome::Dump(result)) => self.dumped(task, result, now),
+            (Errand::Commit, Outcome::Committed(Ok(()))) => self.failures = 0,
             (Errand::Commit, Outcome::Committed(Err(_))) => self.doubt(now),
             _ => {}
         }

@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 
 use openflow::{Flow, FlowKey, FlowMod, FlowStats, FlowTable};
 
-use super::book::{Attachment, Stage};
-use super::{Command, Errand, Node, PortRow, PortsEvent, SwitchCommand, Task};
+use super::book::Stage;
+use super::memory::Learned;
+use super::{Command, Errand, Node, SwitchCommand, Task};
 use crate::pipeline::learned::{decide, revive};
-use crate::pipeline::statics::{node_flows, pod_flows, static_meters};
+use crate::pipeline::statics::{forget_meters_of, node_flows, pod_flows, static_meters};
 use crate::pipeline::vocabulary::VERDICT_IDLE_SECONDS;
 
-/// How long after a doubt the switch is read again.
+/// How long after a first doubt the switch is read again; the delay doubles while it does not help.
 const DOUBT_DELAY: Duration = Duration::from_millis(200);
+/// How often it doubles: 25.6 s at most.
+const MOST_DOUBLINGS: u32 = 7;
 /// How often a compare that is due waits for the one under way.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
@@ -31,34 +34,38 @@ impl Node {
     /// Something may be other than it should: the switch is to be read again soon.
     pub(super) fn doubt(&mut self, now: Instant) {
         if self.switch_connected {
-            let soon = now + DOUBT_DELAY;
+            let soon = now + DOUBT_DELAY * (1 << self.failures.min(MOST_DOUBLINGS));
+            self.failures = self.failures.saturating_add(1);
             self.next_reconcile = Some(self.next_reconcile.map_or(soon, |at| at.min(soon)));
         }
     }
 
     pub(super) fn request_dump(&mut self, now: Instant) {
+        if !self.ports_ready {
+            // Comes back with the database.
+            self.next_reconcile = None;
+            return;
+        }
         if self.dumping.is_some() {
             self.next_reconcile = self.up.then(|| now + BUSY_DELAY);
             return;
         }
         self.next_reconcile = None;
         let task = self.errand(Errand::Dump);
-        self.dumping = Some(task);
+        self.dumping = Some((task, now));
         self.command(Command::Switch(SwitchCommand::Dump { task }));
     }
 
     pub(super) fn dumped(&mut self, task: Task, result: Result<Vec<FlowStats>, String>, now: Instant) {
-        if self.dumping != Some(task) {
-            return;
-        }
+        let Some((_, asked)) = self.dumping.filter(|(under_way, _)| *under_way == task) else { return };
         self.dumping = None;
         let Ok(dump) = result else { return self.doubt(now) };
         if !self.ports_ready {
-            return self.doubt(now);
+            return;
         }
         self.remember(&dump, now);
         let first = !self.up;
-        self.bring_in_line(dump, now);
+        self.bring_in_line(dump, asked, now);
         self.next_reconcile = Some(now + self.config.reconcile_every);
         self.sweep_claims();
         self.remove_orphans();
@@ -89,7 +96,7 @@ impl Node {
             let Some(query) = revive(flow, &self.book) else { continue };
             if let Some(decision) = decide(&query, &self.context()).filter(|decision| decision.flow == *flow)
             {
-                self.memory.insert(query, decision.flow, now);
+                self.memory.insert(Learned::found(query, decision.flow, stats.packets, now));
             }
         }
     }
@@ -97,43 +104,64 @@ impl Node {
     /// What was remembered while the switch was away is judged again before it goes back.
     fn judge_all(&mut self, now: Instant) {
         for key in self.memory.keys() {
-            let Some(query) = self.memory.get(&key).map(|learned| learned.query) else { continue };
+            let Some((query, asker)) = self.memory.get(&key).map(|l| (l.query, l.asker)) else { continue };
             let decision = decide(&query, &self.context());
             let holds = decision.as_ref().zip(self.memory.get(&key)).is_some_and(|(d, l)| d.flow == l.flow);
             if !holds {
                 self.memory.remove(&key);
                 if let Some(decision) = decision {
-                    self.memory.insert(query, decision.flow, now);
+                    self.memory.insert(Learned::sent(query, decision.flow, asker, now));
                 }
             }
         }
     }
 
     /// Sends the difference between the dump and what should be there, and is up.
-    fn bring_in_line(&mut self, dump: Vec<FlowStats>, now: Instant) {
+    fn bring_in_line(&mut self, dump: Vec<FlowStats>, asked: Instant, now: Instant) {
         let installed: FlowTable = dump.into_iter().map(|stats| stats.flow).collect();
-        self.forget_expired(&installed);
+        self.forget_expired(&installed, asked);
         self.node_flows = node_flows(&self.site, &self.world).into_iter().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(pod_flows).collect();
         let learned = self.memory.iter().map(|(_, learned)| &learned.flow);
         let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
         let first = !self.up;
         self.up = true;
-        if first {
-            let task = self.errand(Errand::Commit);
-            let meters = static_meters(self.book.pods(), self.config.punts_per_second);
-            self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
+        if first || !flows.is_empty() {
+            self.commit_with_meters(flows);
         } else {
-            self.commit(flows);
+            self.failures = 0;
         }
+        self.forget_stale_meters();
         self.confirm_installing(now);
     }
 
+    /// A flow with a meter needs its meter, and somebody else may have taken it.
+    fn commit_with_meters(&mut self, flows: Vec<FlowMod>) {
+        let task = self.errand(Errand::Commit);
+        let meters = static_meters(self.book.pods(), self.config.punts_per_second);
+        self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
+    }
+
+    /// The flows of pods that went while the switch was away are gone by now.
+    fn forget_stale_meters(&mut self) {
+        let stale = std::mem::take(&mut self.stale_meters);
+        let free = stale.into_iter().filter(|zone| self.book.of_zone(*zone).is_none());
+        let meters: Vec<_> = free.flat_map(forget_meters_of).collect();
+        if !meters.is_empty() {
+            let task = self.errand(Errand::Commit);
+            self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows: vec![] }));
+        }
+    }
+
     /// A momentary drop that is gone from the switch has done its work.
-    fn forget_expired(&mut self, installed: &FlowTable) {
-        let gone = |key: &FlowKey, flow: &Flow| flow.hard_timeout > 0 && installed.get(key).is_none();
+    fn forget_expired(&mut self, installed: &FlowTable, asked: Instant) {
+        let gone = |key: &FlowKey, learned: &Learned| {
+            learned.flow.hard_timeout > 0
+                && learned.sent.is_none_or(|sent| sent < asked)
+                && installed.get(key).is_none()
+        };
         let expired: Vec<FlowKey> =
-            self.memory.iter().filter(|(key, l)| gone(key, &l.flow)).map(|(key, _)| key.clone()).collect();
+            self.memory.iter().filter(|(key, l)| gone(key, l)).map(|(key, _)| key.clone()).collect();
         for key in expired {
             self.memory.remove(&key);
         }
@@ -148,83 +176,5 @@ impl Node {
             }
         }
         self.finish_warm(now);
-    }
-
-    pub(super) fn handle_ports(&mut self, event: PortsEvent, now: Instant) {
-        match event {
-            PortsEvent::Ready(rows) => self.ports_came(rows, now),
-            PortsEvent::Changed(row) => {
-                self.port_changed(row, now);
-                self.refresh_site();
-            }
-            PortsEvent::Gone { name } => {
-                self.port_gone(&name, now);
-                self.refresh_site();
-            }
-            PortsEvent::Down => self.ports_ready = false,
-        }
-    }
-
-    /// A row went. If the agent did not ask for it, somebody else took the port of a running container: it is put back.
-    fn port_gone(&mut self, name: &str, now: Instant) {
-        self.ports.remove(name);
-        let ready = self.book.by_host_name(name).filter(|a| a.stage == Stage::Ready);
-        let Some(key) = ready.map(|a| a.key.clone()) else { return };
-        self.missing_since.insert(name.to_owned(), now);
-        self.renumber(&key, None);
-        self.add_port(&key);
-    }
-
-    /// All rows of the bridge: at the start they are the book.
-    fn ports_came(&mut self, rows: Vec<PortRow>, now: Instant) {
-        self.ports.clear();
-        self.ports_ready = true;
-        for row in rows {
-            self.port_changed(row, now);
-        }
-        self.book_read = true;
-        self.refresh_site();
-        self.start_if_complete(now);
-        self.remove_orphans();
-        self.serve_held(now);
-    }
-
-    /// A row appeared or changed: an attachment of an earlier run enters the book, a port gets another number.
-    fn port_changed(&mut self, row: PortRow, now: Instant) {
-        let name = row.name.clone();
-        if self.book.by_host_name(&name).is_none()
-            && !self.orphans.contains(&name)
-            && !self.book_read
-            && let Some(attachment) = Attachment::read(&row)
-        {
-            self.book.insert(attachment);
-        }
-        let port = row.ofport;
-        let lost = row.ofport.is_none() && row.error.is_some();
-        self.ports.insert(name.clone(), row);
-        let Some(attachment) = self.book.by_host_name(&name) else { return };
-        if attachment.stage != Stage::Ready {
-            return;
-        }
-        let key = attachment.key.clone();
-        if lost {
-            self.missing_since.entry(name).or_insert(now);
-        } else {
-            self.missing_since.remove(&name);
-        }
-        if self.book_port(&key) != port {
-            self.renumber(&key, port);
-        }
-    }
-
-    /// The switch gave a pod's port another number, or none.
-    pub(super) fn renumber(&mut self, key: &super::AttachmentKey, port: Option<u32>) {
-        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
-        let old = self.pod_of_zone(zone);
-        let mut flows = self.forget_verdicts(zone);
-        flows.extend(old.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key())));
-        self.commit(flows);
-        self.book.set_port(key, port);
-        self.install(key);
     }
 }

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::book::{self, Stage};
 use super::{
-    AttachmentKey, Command, Errand, Node, Reply, Request, RequestError, RequestId, WireCommand, WireSpec,
+    AttachRequest, AttachmentKey, Command, Errand, Node, Reply, Request, RequestError, RequestId,
+    WireCommand, WireSpec,
 };
 
 /// How long a request waits for the agent to be able to serve it.
 const HELD_FOR: Duration = Duration::from_secs(10);
+/// How long a request waits for its pod to become known: the runtime may be quicker than the watch.
+const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 
 /// A request that waits.
 #[derive(Debug)]
@@ -21,6 +24,9 @@ pub(super) struct Held {
 
 impl Node {
     pub(super) fn handle_request(&mut self, id: RequestId, request: Request, now: Instant) {
+        if let Request::Detach(key) = &request {
+            self.withdraw(key);
+        }
         match &request {
             Request::Ready => {
                 let reply = match self.lacks() {
@@ -30,7 +36,8 @@ impl Node {
                 self.reply(id, reply);
             }
             _ if !self.can_serve(&request) => {
-                self.held_requests.push(Held { id, request, until: now + HELD_FOR });
+                let patience = if self.lacks().is_none() { UNKNOWN_FOR } else { HELD_FOR };
+                self.held_requests.push(Held { id, request, until: now + patience });
             }
             _ => self.serve(id, request, now),
         }
@@ -57,9 +64,13 @@ impl Node {
     /// Attaching needs everything; the rest needs the book alone.
     fn can_serve(&self, request: &Request) -> bool {
         match request {
-            Request::Attach(_) => self.lacks().is_none(),
+            Request::Attach(request) => self.lacks().is_none() && self.knows_pod(request),
             _ => self.book_read,
         }
+    }
+
+    fn knows_pod(&self, request: &AttachRequest) -> bool {
+        request.pod.as_ref().is_none_or(|pod| self.world.pod(&pod.reference()).is_some())
     }
 
     fn serve(&mut self, id: RequestId, request: Request, now: Instant) {
@@ -83,6 +94,18 @@ impl Node {
         }
     }
 
+    /// Requests to attach what is to be detached are not served any more.
+    fn withdraw(&mut self, key: &AttachmentKey) {
+        for held in std::mem::take(&mut self.held_requests) {
+            match &held.request {
+                Request::Attach(request) if request.key == *key => {
+                    self.reply(held.id, Err(RequestError::TryAgain("removed meanwhile".into())));
+                }
+                _ => self.held_requests.push(held),
+            }
+        }
+    }
+
     pub(super) fn expire_held(&mut self, now: Instant) {
         for held in std::mem::take(&mut self.held_requests) {
             if held.until > now {
@@ -91,6 +114,8 @@ impl Node {
             }
             let lack = self.lacks().unwrap_or_else(|| "the agent is starting".into());
             match held.request {
+                // Says what is not known.
+                Request::Attach(request) if self.lacks().is_none() => self.attach(held.id, request, now),
                 // Without the book, the interface itself can still go; the port follows when its device is missed.
                 Request::Detach(key) => self.forget_stranger(held.id, &key),
                 _ => self.reply(held.id, Err(RequestError::TryAgain(lack))),

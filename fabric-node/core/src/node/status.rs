@@ -20,11 +20,16 @@ pub struct PuntCounts {
 
 impl PuntCounts {
     pub(super) fn answered(&mut self, table: Table, verdict: Verdict) {
-        let outcome = match verdict {
-            Verdict::Resume => "allowed",
-            Verdict::Drop => "denied",
-            Verdict::Wait(_) => "waiting",
-        };
+        let outcome = if verdict == Verdict::Resume { "allowed" } else { "denied" };
+        self.count(table, outcome);
+    }
+
+    /// The packet waits for the other end to become known; it is counted again when it is answered.
+    pub(super) fn waiting(&mut self, table: Table) {
+        self.count(table, "waiting");
+    }
+
+    fn count(&mut self, table: Table, outcome: &'static str) {
         *self.counts.entry((table.name(), outcome)).or_default() += 1;
     }
 
@@ -34,7 +39,7 @@ impl PuntCounts {
             PuntError::NotPaused => "expired",
             PuntError::NotIp => "malformed",
         };
-        *self.counts.entry((Table::Punt.name(), outcome)).or_default() += 1;
+        self.count(Table::Punt, outcome);
     }
 
     /// Table, outcome and number of packets, in order.
@@ -93,6 +98,8 @@ pub struct StatusView<'a> {
     pub learned_flows: BTreeMap<&'static str, usize>,
     /// Packets that came to the agent.
     pub punts: &'a PuntCounts,
+    /// What is wrong until somebody acts.
+    pub problems: Vec<String>,
 }
 
 impl Node {
@@ -118,6 +125,7 @@ impl Node {
             static_flows: self.node_flows.len() + pods,
             learned_flows,
             punts: &self.counts,
+            problems: self.disputes.values().cloned().collect(),
         }
     }
 

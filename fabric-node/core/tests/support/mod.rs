@@ -97,7 +97,6 @@ impl Scene {
             origin: if tunnel.is_some() { Origin::Tunnel } else { Origin::Pod },
             in_port,
             tunnel,
-            output: 0,
             tuple: Tuple {
                 source,
                 destination: to.parse().unwrap(),

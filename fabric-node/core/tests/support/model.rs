@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::*;
 use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
-use openflow::{Field, Flow, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
+use openflow::{Field, Flow, FlowFlags, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
 use policy::{Edit, IpClaim, Kind, Object, ObjectRef};
 
 /// The store that all nodes share.
@@ -36,9 +36,16 @@ pub struct Model {
     pub resumed: usize,
     pub flushed: Vec<u16>,
     pub host: HostState,
+    pub dumps: usize,
+    /// Learned flows that one pod may be the cause of.
+    pub limit: usize,
+    /// Every address that is asked for is somebody else's.
+    pub refuse_claims: bool,
     /// Rooms that do not answer.
     pub silent: BTreeSet<Room>,
     held: VecDeque<Command>,
+    /// What the switch has to say of flows that the agent deleted: it comes late.
+    removed: Vec<FlowRemoved>,
     next_request: u64,
     news: VecDeque<Edit>,
 }
@@ -50,6 +57,9 @@ pub enum Room {
     Wire,
 }
 
+/// Small, so that tests meet it.
+const LEARNED_PER_POD: usize = 64;
+
 fn config(name: &str, seed: u64) -> NodeConfig {
     NodeConfig {
         node: name.into(),
@@ -58,7 +68,7 @@ fn config(name: &str, seed: u64) -> NodeConfig {
         carrier_mtu: 1500,
         software_checksums: true,
         punts_per_second: 1000,
-        verdicts_per_pod: 4096,
+        learned_per_pod: LEARNED_PER_POD,
         claim_rest: Duration::from_secs(30),
         reconcile_every: Duration::from_secs(300),
         seed,
@@ -94,8 +104,12 @@ impl Model {
             resumed: 0,
             flushed: Vec::new(),
             host: HostState::default(),
+            dumps: 0,
+            limit: LEARNED_PER_POD,
+            refuse_claims: false,
             silent: BTreeSet::new(),
             held: VecDeque::new(),
+            removed: Vec::new(),
             next_request: 0,
             news: VecDeque::new(),
         }
@@ -133,6 +147,9 @@ impl Model {
 
     /// Lets time pass, with everything that falls due.
     pub fn pass(&mut self, time: Duration) {
+        for removed in std::mem::take(&mut self.removed) {
+            self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
+        }
         let end = self.now + time;
         while let Some(due) = self.node.poll_timeout().filter(|due| *due <= end) {
             self.now = self.now.max(due);
@@ -234,6 +251,10 @@ impl Model {
         let mut store = self.store.borrow_mut();
         match command {
             ClaimCommand::Create(claim) => {
+                if self.refuse_claims {
+                    let other = IpClaim { owner: "other/eth0".into(), node: "n9".into(), ..claim };
+                    return Err(ClaimError::Taken(Box::new(other)));
+                }
                 if let Some(holder) = store.get(&claim.ip) {
                     return Err(ClaimError::Taken(Box::new(holder.clone())));
                 }
@@ -278,6 +299,7 @@ impl Model {
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
             }
             SwitchCommand::Dump { task } => {
+                self.dumps += 1;
                 let flows =
                     self.flows.iter().map(|flow| FlowStats { flow: flow.clone(), ..FlowStats::default() });
                 (task, Outcome::Dump(if self.connected { Ok(flows.collect()) } else { lost() }))
@@ -290,7 +312,11 @@ impl Model {
         for flow_mod in flows {
             match flow_mod.command {
                 FlowModCommand::Add => drop(self.flows.insert(flow_mod.flow.clone())),
-                FlowModCommand::DeleteStrict => drop(self.flows.remove(&flow_mod.flow.key())),
+                FlowModCommand::DeleteStrict => {
+                    let gone = self.flows.remove(&flow_mod.flow.key());
+                    let told = gone.filter(|flow| flow.flags.contains(FlowFlags::SEND_FLOW_REM));
+                    self.removed.extend(told.map(|flow| removed(&flow, RemovedReason::Delete)));
+                }
                 other => panic!("the agent sends no {other:?}"),
             }
             self.flow_mods.push(flow_mod);
@@ -300,19 +326,7 @@ impl Model {
     /// A flow times out.
     pub fn expire(&mut self, flow: &Flow) {
         self.flows.remove(&flow.key());
-        let removed = FlowRemoved {
-            table: flow.table,
-            reason: RemovedReason::Idle,
-            priority: flow.priority,
-            cookie: flow.cookie,
-            idle_timeout: flow.idle_timeout,
-            hard_timeout: flow.hard_timeout,
-            matches: flow.matches.clone(),
-            duration_sec: 0,
-            duration_nsec: 0,
-            packets: 0,
-            bytes: 0,
-        };
+        let removed = removed(flow, RemovedReason::Idle);
         self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
     }
 
@@ -322,6 +336,22 @@ impl Model {
         let packet_in =
             PacketIn { packet: udp(from, to), metadata, continuation: Some(vec![1]), ..PacketIn::default() };
         self.handle(Event::Switch(SwitchEvent::PacketIn(Box::new(packet_in))));
+    }
+}
+
+fn removed(flow: &Flow, reason: RemovedReason) -> FlowRemoved {
+    FlowRemoved {
+        table: flow.table,
+        reason,
+        priority: flow.priority,
+        cookie: flow.cookie,
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: flow.hard_timeout,
+        matches: flow.matches.clone(),
+        duration_sec: 0,
+        duration_nsec: 0,
+        packets: 0,
+        bytes: 0,
     }
 }
 

@@ -210,8 +210,9 @@ fn outside<P>(address: IpAddr, context: &Context<'_, P>) -> IpNet {
         .unwrap_or_else(|| host(address))
 }
 
-fn vacant<P>(port: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
-    if !matches!(context.world.locate(to), Location::Vacant { .. }) {
+fn vacant<P: Pods>(port: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
+    let delivered = context.pods.by_address(to).is_some() || context.site.addresses.contains(&to);
+    if delivered || route(to, context).is_some() {
         return None;
     }
     let id = stable_id(&[b"vacant", &port.to_be_bytes(), &octets(to)]);

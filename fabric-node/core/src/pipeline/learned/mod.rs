@@ -51,7 +51,7 @@ pub enum Query {
         /// The conversation.
         question: Question,
     },
-    /// Is this address still nobody's, for the sender behind this port?
+    /// Is there still no way to this address, for the sender behind this port?
     Vacant {
         /// OpenFlow port of the sender.
         port: u32,

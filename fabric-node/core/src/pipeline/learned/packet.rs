@@ -7,7 +7,7 @@ use openflow::Field;
 use openflow::message::PacketIn;
 use policy::Traffic;
 
-use super::super::vocabulary::{Origin, REG_FLAGS, REG_OUTPUT, Table, missed_in};
+use super::super::vocabulary::{Origin, REG_FLAGS, Table, missed_in};
 
 /// The ends of a conversation, as one packet shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,6 @@ pub struct Punt {
     pub in_port: u32,
     /// Outer source, for a packet from a tunnel.
     pub tunnel: Option<IpAddr>,
-    /// The OpenFlow port it was to leave by; 0 before Route.
-    pub output: u32,
     /// The conversation.
     pub tuple: Tuple,
 }
@@ -70,7 +68,6 @@ impl Punt {
             tunnel: small(Field::TUN_SRC)
                 .map(|v4| IpAddr::V4(v4.into()))
                 .or_else(|| metadata(Field::TUN_IPV6_SRC).map(|v6| IpAddr::V6(v6.into()))),
-            output: small(REG_OUTPUT).unwrap_or(0),
             tuple: read_tuple(&packet_in.packet)?,
         })
     }

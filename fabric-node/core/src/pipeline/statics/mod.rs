@@ -15,7 +15,7 @@ use super::site::{LocalPod, Site};
 use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
 pub use node::{OWN_NODE, node_flows, node_meters, to_host};
-pub use pod::{forget_meters, pod_flows, pod_meters};
+pub use pod::{forget_meters_of, pod_flows, pod_meters};
 
 /// All static flows of a node: its own and those of its pods.
 #[must_use]

@@ -38,7 +38,7 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
 /// The node's meters: `rate` punts a second.
 #[must_use]
 pub fn node_meters(rate: u32) -> Vec<MeterMod> {
-    vec![punt_meter(HOST_METER, rate), punt_meter(TUNNEL_METER, rate)]
+    [HOST_METER, TUNNEL_METER].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
 }
 
 fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {

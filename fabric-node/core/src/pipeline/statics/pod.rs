@@ -29,7 +29,7 @@ pub fn pod_flows(pod: &LocalPod) -> Vec<Flow> {
 /// Meters of one local pod: `rate` punts a second each.
 #[must_use]
 pub fn pod_meters(pod: &LocalPod, rate: u32) -> Vec<MeterMod> {
-    vec![punt_meter(meter_out(pod.zone), rate), punt_meter(meter_in(pod.zone), rate)]
+    [meter_out(pod.zone), meter_in(pod.zone)].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
 }
 
 fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
@@ -148,18 +148,18 @@ pub fn ask(meter: u32) -> Vec<Action> {
     ]
 }
 
-/// A meter for punts: `rate` packets a second, as many at once.
-pub fn punt_meter(id: u32, rate: u32) -> MeterMod {
+/// A meter for punts: `rate` packets a second, as many at once. One that exists already gets this rate.
+pub fn punt_meter(id: u32, rate: u32) -> [MeterMod; 2] {
     let bands = vec![Band { kind: BandKind::Drop, rate, burst: rate }];
-    MeterMod { command: MeterCommand::Add, meter: MeterConfig { id, flags: PKTPS | BURST, bands } }
+    let meter = MeterConfig { id, flags: PKTPS | BURST, bands };
+    [MeterCommand::Add, MeterCommand::Modify].map(|command| MeterMod { command, meter: meter.clone() })
 }
 
-/// Removes the meters of a pod, after the flows that use them.
+/// Removes the meters of the pod of a zone, after the flows that use them.
 #[must_use]
-pub fn forget_meters(pod: &LocalPod) -> Vec<MeterMod> {
-    let delete = |id| MeterMod {
+pub fn forget_meters_of(zone: u16) -> [MeterMod; 2] {
+    [meter_out(zone), meter_in(zone)].map(|id| MeterMod {
         command: MeterCommand::Delete,
         meter: MeterConfig { id, flags: 0, bands: Vec::new() },
-    };
-    [meter_out(pod.zone), meter_in(pod.zone)].into_iter().map(delete).collect()
+    })
 }
