@@ -34,7 +34,7 @@ pub enum Table {
     StateIn = 9,
     /// May this pod receive this?
     Ingress = 10,
-    /// Size, rate, send.
+    /// Send, unless it is a pod's tunnel to a node.
     Output = 11,
     /// A miss: charged to somebody's meter, then handed to the agent.
     Punt = 12,
