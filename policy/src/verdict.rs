@@ -38,8 +38,7 @@ pub struct Judgement {
     pub because: Because,
 }
 
-/// The reason of a verdict. The text is the one spelling: in the cookie look-up, the deny log, the label of a
-/// metric and the trace.
+/// The reason of a verdict. The text is the one spelling of it, wherever it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Because {
