@@ -124,9 +124,9 @@ fn connections(lab: &Lab, node: &str, zone: u16) -> Vec<String> {
 /// Pods of n2 whom this cluster knows, as kubelet and the other agents tell of them.
 fn elsewhere() -> String {
     (0..ELSEWHERE).fold(String::new(), |mut text, n| {
-        write!(
+        writeln!(
             text,
-            "{}status: {{phase: Running, podIPs: [{{ip: 10.244.200.{n}}}, {{ip: 'fd44::2:{n:x}'}}]}}\n",
+            "{}status: {{phase: Running, podIPs: [{{ip: 10.244.200.{n}}}, {{ip: 'fd44::2:{n:x}'}}]}}",
             manifest(&format!("elsewhere-{n}"), "n2")
         )
         .unwrap();

@@ -275,10 +275,9 @@ fn noise(scene: &Scene, noise: &mut Payload, n: u16) -> Vec<u8> {
     packet.truncate(kept);
     let more = usize::from(noise.bytes(1)[0]);
     packet.extend(noise.bytes(more));
-    if let (Some(at), Some(byte)) = (noise.bytes(1).first().copied(), noise.bytes(1).first().copied()) {
-        if let Some(spoilt) = packet.get_mut(usize::from(at)) {
-            *spoilt = byte;
-        }
+    let spoilt = noise.bytes(2);
+    if let Some(byte) = packet.get_mut(usize::from(spoilt[0])) {
+        *byte = spoilt[1];
     }
     framed(scene, (ethertype, packet))
 }
