@@ -206,8 +206,13 @@ fn outside<P>(address: IpAddr, context: &Context<'_, P>) -> IpNet {
         .iter()
         .filter_map(|length| IpNet::new(address, *length).ok())
         .map(|prefix| prefix.trunc())
-        .find(|prefix| context.world.is_outside(*prefix))
+        .find(|prefix| context.world.is_outside(*prefix) && !holds_loopback(*prefix))
         .unwrap_or_else(|| host(address))
+}
+
+fn holds_loopback(prefix: IpNet) -> bool {
+    prefix.contains(&IpAddr::from(std::net::Ipv4Addr::LOCALHOST))
+        || prefix.contains(&IpAddr::from(std::net::Ipv6Addr::LOCALHOST))
 }
 
 fn vacant<P: Pods>(port: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
