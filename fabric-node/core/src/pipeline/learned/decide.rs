@@ -162,6 +162,8 @@ fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
             let port = context.site.tunnel_for_nodes(context.world, to)?;
             (host(to), to_peer(tunnel_to(&node, context)?, port, true))
         }
+        // The host's own loopback is nobody's way, whatever its kernel is told to do with such packets.
+        Location::Outside if to.is_loopback() => return None,
         Location::Outside => {
             let mac = context.site.local_mac?;
             (outside(to, context), (mac.0.to_vec(), to_host(mac)))
