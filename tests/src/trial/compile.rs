@@ -86,8 +86,7 @@ fn holds(flow: &Flow, context: &Context<'_, Local>) -> bool {
 /// The world of a folder of manifests, with the claims below it.
 fn world(folder: &Path) -> World {
     let mut world = World::new();
-    let files =
-        [folder.to_owned(), folder.join(".claims")].into_iter().flat_map(|folder| fs::read_dir(folder));
+    let files = [folder.to_owned(), folder.join(".claims")].into_iter().flat_map(fs::read_dir);
     let names = files.flatten().flatten().map(|entry| entry.path());
     for path in names.filter(|path| path.extension().is_some_and(|e| e == "yaml" || e == "json")) {
         // A claim that goes meanwhile is no error.
