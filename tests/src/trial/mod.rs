@@ -8,6 +8,7 @@
 
 pub mod compile;
 pub mod manifest;
+pub mod proxy;
 pub mod traffic;
 pub mod watch;
 
