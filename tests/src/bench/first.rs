@@ -37,7 +37,7 @@ const LOST: Duration = Duration::from_secs(1);
 /// Ordered pairs of pods are gone through so often.
 const ROUNDS: usize = 4;
 /// For the agent to hear of flows that were taken away, and the switch to settle.
-const SETTLE: Duration = Duration::from_millis(3);
+const SETTLE: Duration = Duration::from_millis(10);
 /// Between two samples.
 const GAP: Duration = Duration::from_millis(1);
 /// Between two packets of a sender that gets no answer.
