@@ -8,8 +8,8 @@
 //! same conversation finds all flows installed; so does the first one of another
 //! conversation between the same pods. On the peer's switch every conversation has a
 //! source port of its own, and so needs a flow of its own from `ovs-testcontroller`.
-//! Samples are taken in turn. The agent's own counter of punts tells afterwards that
-//! every first packet was one.
+//! Samples are taken in turn. The agent's own counter of punts stands beside
+//! the figure: fewer than samples would mean that some were none.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
