@@ -19,9 +19,25 @@ fn spec(purpose: &str, nodes: usize) -> Spec {
     Spec { agents: false, ..Spec::for_test(purpose, nodes).unwrap() }
 }
 
-/// A name that no other process has.
-fn name(purpose: &str) -> String {
-    format!("{purpose}-{}", std::process::id())
+/// A name that no other process has; what carries it is taken down after a failure too.
+struct Name(String);
+
+impl std::ops::Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        lab(&["down", "--name", self]);
+    }
+}
+
+fn name(purpose: &str) -> Name {
+    Name(format!("{purpose}-{}", std::process::id()))
 }
 
 fn lab(words: &[&str]) -> Output {
@@ -113,7 +129,8 @@ fn a_switch_that_was_killed_comes_back_with_its_address() {
 
 #[test]
 fn a_second_up_replaces_and_two_names_do_not_meet() {
-    let (one, two) = (name("one"), format!("{}-n1", name("one")));
+    let one = name("one");
+    let two = Name(format!("{}-n1", &*one));
     assert!(lab(&["up", "--no-agent", "-n", "2", "--name", &one]).status.success());
     assert!(lab(&["up", "--no-agent", "-n", "1", "--name", &two]).status.success());
     assert!(lab(&["up", "--no-agent", "-n", "1", "--name", &one]).status.success());
@@ -190,12 +207,12 @@ fn a_process_left_in_a_namespace_does_not_hold_the_lab() {
 #[test]
 fn the_supervisor_carries_edits_over() {
     let name = name("edits");
-    let world = std::env::temp_dir().join(&name);
+    let world = std::env::temp_dir().join(&*name);
     fs::create_dir_all(&world).unwrap();
     fs::write(world.join("a.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n").unwrap();
     let folder = world.display().to_string();
     assert!(lab(&["up", "--no-agent", "-n", "1", "--world", &folder, "--name", &name]).status.success());
-    let mirrored = PathBuf::from(format!("/run/fabric-lab/{name}/world"));
+    let mirrored = PathBuf::from(format!("/run/fabric-lab/{}/world", &*name));
     assert!(mirrored.join("a.yaml").exists() && mirrored.join("fabric-lab-nodes.yaml").exists());
     fs::rename(world.join("a.yaml"), world.join("b.yaml")).unwrap();
     wait("the edit arrives", || mirrored.join("b.yaml").exists() && !mirrored.join("a.yaml").exists());
@@ -224,7 +241,7 @@ fn ctrl_c_while_agents_start_leaves_nothing() {
     let mut up = Command::new(LAB);
     up.args(["up", "-n", "2", "--name", &name]).env("FABRIC_BIN_DIR", &programs);
     let mut child = up.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let agent = PathBuf::from(format!("/run/fabric-lab/{name}/n1/fabric-node.pid"));
+    let agent = PathBuf::from(format!("/run/fabric-lab/{}/n1/fabric-node.pid", &*name));
     wait("an agent starts", || agent.exists());
     send(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -248,7 +265,7 @@ fn an_agent_that_ends_is_told_with_its_last_words() {
 #[test]
 fn without_root_it_says_so() {
     // Where nobody can read the folder of the build, a copy can still be run.
-    let copy = std::env::temp_dir().join(name("fabric-lab"));
+    let copy = std::env::temp_dir().join(format!("fabric-lab-{}", std::process::id()));
     fs::copy(LAB, &copy).unwrap();
     let mut up = Command::new(&copy);
     let up = up.args(["up", "--name", "any"]).uid(65534).gid(65534).output().unwrap();
