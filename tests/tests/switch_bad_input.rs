@@ -83,6 +83,7 @@ fn addresses(trial: &mut Trial) {
     let fixed = |ip: &str| format!("fabric.io/ip: {ip}");
     refused(trial, "greedy", &fixed(&taken), 100, &[&taken, "default/a", "n1"]);
     refused(trial, "outside", &fixed("10.67.0.1"), 100, &["10.67.0.1", "Network pods", "10.66.0.0/29"]);
+    refused(trial, "gateway", &fixed("10.66.0.1"), 100, &["10.66.0.1", "gateway", "Network pods"]);
     refused(trial, "lost", "fabric.io/network: nowhere", 7, &["nowhere"]);
     for name in ["c", "d", "e"] {
         trial.try_add(name, &pod(name, "n1")).unwrap();

@@ -401,3 +401,13 @@ fn a_request_that_waits_ends_with_its_del() {
     assert!(matches!(model.replies[&add], Err(RequestError::TryAgain(_))));
     assert_eq!(model.replies[&del], Ok(Reply::Done));
 }
+
+#[test]
+fn the_gateways_address_is_no_pods() {
+    let mut model = started("n1", &store());
+    let gateway = attach(&mut model, "a").gateways[0];
+    let id = model.request(Request::Attach(AttachRequest { ips: vec![gateway], ..request("b") }));
+    let Some(Err(RequestError::NoAddress(message))) = model.replies.get(&id) else { panic!() };
+    assert!(message.contains(&format!("{gateway} is the gateway of Network")), "{message}");
+    assert_eq!((model.wires.len(), model.store.borrow().len()), (1, 2), "nothing is left of the failed one");
+}

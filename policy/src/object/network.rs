@@ -113,14 +113,25 @@ impl Network {
     /// (in IPv6 the subnet-router anycast address, RFC 4291 §2.6.1), nor the broadcast address, nor the
     /// gateway.
     pub fn usable(&self, address: IpAddr) -> bool {
-        let family = Family::of(address);
-        let Some(cidr) = self.cidr(family) else { return false };
-        let edge = address == cidr.network() || (family == Family::V4 && address == cidr.broadcast());
-        cidr.contains(&address)
-            && (!edge || has_no_edges(&cidr))
-            && self.pool(family).any(|range| range.contains(address))
+        self.contains(address)
+            && self.pool(Family::of(address)).any(|range| range.contains(address))
             && !self.exclude.iter().any(|range| range.contains(address))
-            && self.gateway(family) != Some(address)
+            && self.reserved(address).is_none()
+    }
+
+    /// What the address is for, where it can be no pod's even if somebody asks for it by name.
+    pub fn reserved(&self, address: IpAddr) -> Option<&'static str> {
+        let family = Family::of(address);
+        let cidr = self.cidr(family).filter(|cidr| cidr.contains(&address))?;
+        let has_edges = !has_no_edges(&cidr);
+        match address {
+            gateway if self.gateway(family) == Some(gateway) => Some("the gateway"),
+            network if has_edges && network == cidr.network() => Some("the network's own address"),
+            last if has_edges && family == Family::V4 && last == cidr.broadcast() => {
+                Some("the broadcast address")
+            }
+            _ => None,
+        }
     }
 
     /// The ranges to hand out from for a family: those given, else the whole prefix. [`Network::usable`]

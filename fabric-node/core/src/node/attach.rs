@@ -118,11 +118,9 @@ impl Node {
             let what = format!("address {alien} is not in Network {} ({})", network.name, cidrs.join(", "));
             return Err(RequestError::NoAddress(what));
         }
-        if let Some(edge) = fixed.iter().find(|ip| is_edge(network, **ip)) {
-            let what = format!(
-                "address {edge} is no pod's: it is the gateway or an edge of Network {}",
-                network.name
-            );
+        let reserved = fixed.iter().find_map(|ip| Some((ip, network.reserved(*ip)?)));
+        if let Some((ip, purpose)) = reserved {
+            let what = format!("address {ip} is {purpose} of Network {}; ask for another", network.name);
             return Err(RequestError::NoAddress(what));
         }
         let mut picked = Vec::new();
@@ -451,14 +449,6 @@ impl Node {
 /// The OpenFlow port that the pod of a zone asks for.
 fn port_request(zone: u16) -> u16 {
     FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
-}
-
-/// Whether an address is a Network's gateway, or its first or last one where these have a meaning of their own.
-fn is_edge(network: &Network, ip: IpAddr) -> bool {
-    let family = Family::of(ip);
-    let wide = |cidr: &IpNet| cidr.max_prefix_len() - cidr.prefix_len() > 1;
-    let at_edge = |cidr: IpNet| ip == cidr.network() || (family == Family::V4 && ip == cidr.broadcast());
-    network.gateway(family) == Some(ip) || network.cidr(family).filter(wide).is_some_and(at_edge)
 }
 
 fn attached(attachment: &Attachment) -> Attached {
