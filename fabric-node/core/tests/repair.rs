@@ -183,3 +183,20 @@ fn while_the_database_is_away_the_switch_is_left_alone() {
     model.pass(Duration::from_secs(3600));
     assert!(model.dumps <= dumps + 1, "{} dumps in an hour", model.dumps - dumps);
 }
+
+#[test]
+fn a_verdict_that_somebody_deletes_is_learned_again_at_the_next_packet() {
+    let mut model = started();
+    let a = attach(&mut model, "a");
+    say(&mut model, &a, "1.1.1.1".parse().unwrap());
+    let verdict =
+        model.flows.iter().find(|f| Cookie(f.cookie).kind() == Some(FlowKind::Egress)).cloned().unwrap();
+    model.delete_as_somebody_else(&verdict);
+    assert_eq!(of_kind(&model, FlowKind::Egress), 0);
+    say(&mut model, &a, "1.1.1.1".parse().unwrap());
+    assert_eq!(
+        of_kind(&model, FlowKind::Egress),
+        1,
+        "not trusted to be there because it was sent a moment ago"
+    );
+}

@@ -73,6 +73,7 @@ impl Node {
         if flows.is_empty() || !self.up {
             return;
         }
+        self.deletions.note(&flows);
         let task = self.errand(Errand::Commit);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters: vec![], flows }));
     }

@@ -62,6 +62,7 @@ impl Node {
         }
         self.counts.answered(punt.table, verdict);
         let resume = (verdict == Verdict::Resume).then(|| packet_in.into_resume());
+        self.deletions.note(&flows);
         if resume.is_some() || !flows.is_empty() {
             self.command(Command::Switch(SwitchCommand::Learn { flows, resume }));
         }
@@ -125,14 +126,17 @@ impl Node {
         }
     }
 
-    /// A learned flow timed out. What the agent deletes it forgets by itself; what others delete the compare brings back.
+    /// A learned flow is gone: it timed out, or somebody deleted it. What the agent deletes it forgets by itself.
     pub(super) fn handle_flow_removed(&mut self, removed: &FlowRemoved) {
-        let timed_out = matches!(removed.reason, RemovedReason::Idle | RemovedReason::Hard);
-        if !timed_out || Cookie(removed.cookie).kind().is_none_or(|kind| !kind.is_learned()) {
+        if Cookie(removed.cookie).kind().is_none_or(|kind| !kind.is_learned()) {
             return;
         }
         let key =
             FlowKey { table: removed.table, priority: removed.priority, matches: removed.matches.clone() };
+        let timed_out = matches!(removed.reason, RemovedReason::Idle | RemovedReason::Hard);
+        if !timed_out && self.deletions.confirm(&key) {
+            return;
+        }
         if self.memory.get(&key).is_some_and(|learned| learned.flow.cookie == removed.cookie) {
             self.memory.remove(&key);
         }

@@ -17,6 +17,7 @@
 mod attach;
 mod book;
 mod claims;
+mod deletions;
 mod detach;
 mod edits;
 mod io;
@@ -37,6 +38,7 @@ use openflow::message::PacketIn;
 use policy::{Name, World};
 
 use book::Book;
+use deletions::Deletions;
 use learning::Parked;
 use leases::Leases;
 use memory::Memory;
@@ -116,6 +118,7 @@ pub struct Node {
     book: Book,
     leases: Leases,
     memory: Memory,
+    deletions: Deletions,
     /// The node's own static flows, as last sent.
     node_flows: FlowTable,
     parked: Vec<Parked>,
@@ -160,6 +163,7 @@ impl Node {
             next_reconcile: None,
             book: Book::default(),
             memory: Memory::default(),
+            deletions: Deletions::default(),
             node_flows: FlowTable::new(),
             parked: Vec::new(),
             held_punts: VecDeque::new(),
@@ -239,6 +243,7 @@ impl Node {
                 self.up = false;
                 self.dumping = None;
                 self.next_reconcile = None;
+                self.deletions.clear();
                 self.parked.clear();
                 self.held_punts.clear();
             }

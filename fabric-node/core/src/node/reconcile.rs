@@ -63,6 +63,7 @@ impl Node {
         if !self.ports_ready {
             return;
         }
+        self.deletions.next_round();
         self.remember(&dump, now);
         let first = !self.up;
         self.bring_in_line(dump, asked, now);
@@ -137,6 +138,7 @@ impl Node {
 
     /// A flow with a meter needs its meter, and somebody else may have taken it.
     fn commit_with_meters(&mut self, flows: Vec<FlowMod>) {
+        self.deletions.note(&flows);
         let task = self.errand(Errand::Commit);
         let meters = static_meters(self.book.pods(), self.config.punts_per_second);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));

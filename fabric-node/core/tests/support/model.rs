@@ -330,6 +330,13 @@ impl Model {
         self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
     }
 
+    /// Another hand deletes a flow.
+    pub fn delete_as_somebody_else(&mut self, flow: &Flow) {
+        self.flows.remove(&flow.key());
+        let removed = removed(flow, RemovedReason::Delete);
+        self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
+    }
+
     /// A UDP packet that a table has no flow for.
     pub fn punt(&mut self, reg0: u32, in_port: u32, from: IpAddr, to: IpAddr) {
         let metadata = Match::new().with(Field::REG0, reg0).with(Field::IN_PORT, in_port);
