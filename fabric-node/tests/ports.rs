@@ -5,114 +5,17 @@
 #[allow(dead_code, reason = "each test program uses a part")]
 mod support;
 
+#[path = "ports/room.rs"]
+mod room;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use fabric_core::node::{Event, Outcome, PortRow, PortSpec, PortsCommand, PortsEvent, Task};
+use fabric_core::node::{PortRow, PortsEvent};
 use fabric_node::config::Datapath;
-use fabric_node::ports::{Handle, PortsConfig, start};
+use fabric_node::ports::PortsConfig;
+use room::{Room, config, spec, veth};
 use support::{Ovs, PATIENCE, in_namespace, run, try_run, until};
-use tokio::sync::mpsc;
-
-/// A room and what it says.
-struct Room {
-    handle: Handle,
-    events: mpsc::Receiver<Event>,
-    /// What [`Room::done`] passed over.
-    ports: Vec<PortsEvent>,
-    next: u64,
-}
-
-impl Room {
-    fn new(config: PortsConfig) -> Self {
-        let (sender, events) = mpsc::channel(16);
-        Self { handle: start(config, sender), events, ports: Vec::new(), next: 0 }
-    }
-
-    fn on(ovs: &Ovs) -> Self {
-        Self::new(config(ovs))
-    }
-
-    async fn event(&mut self) -> Event {
-        let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
-        event
-            .unwrap_or_else(|_| panic!("no event; problems: {:?}", self.handle.problems()))
-            .expect("the room lives")
-    }
-
-    /// The next news of the ports.
-    async fn news(&mut self) -> PortsEvent {
-        if !self.ports.is_empty() {
-            return self.ports.remove(0);
-        }
-        loop {
-            if let Event::Ports(news) = self.event().await {
-                return news;
-            }
-        }
-    }
-
-    async fn ready(&mut self) -> Vec<PortRow> {
-        loop {
-            if let PortsEvent::Ready(rows) = self.news().await {
-                return rows;
-            }
-        }
-    }
-
-    async fn down(&mut self) {
-        while !matches!(self.news().await, PortsEvent::Down) {}
-    }
-
-    async fn send(&mut self, command: PortsCommand) -> Task {
-        self.next += 1;
-        self.handle.send(Task(self.next), command).await;
-        Task(self.next)
-    }
-
-    async fn add(&mut self, name: &str, number: u16) -> Task {
-        self.send(PortsCommand::Add(spec(name, number))).await
-    }
-
-    async fn remove(&mut self, name: &str) -> Task {
-        self.send(PortsCommand::Remove { name: name.to_owned() }).await
-    }
-
-    /// The outcome of the next command that is done.
-    async fn any(&mut self) -> (Task, Result<Option<PortRow>, String>) {
-        loop {
-            match self.event().await {
-                Event::Ports(news) => self.ports.push(news),
-                Event::Done { task, outcome: Outcome::Port(result) } => return (task, result),
-                other => panic!("{other:?} is not of this room"),
-            }
-        }
-    }
-
-    async fn done(&mut self, task: Task) -> Result<Option<PortRow>, String> {
-        let (found, result) = self.any().await;
-        assert_eq!(found, task);
-        result
-    }
-}
-
-fn config(ovs: &Ovs) -> PortsConfig {
-    PortsConfig { database: ovs.socket(), ..PortsConfig::new("n1") }
-}
-
-fn spec(name: &str, number: u16) -> PortSpec {
-    let external_ids = [("fabric.container", name), ("fabric.ifname", "eth0")];
-    PortSpec { name: name.to_owned(), ofport_request: number, external_ids: owned(&external_ids) }
-}
-
-fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-}
-
-fn veth(name: &str) {
-    run("ip", &["link", "add", name, "type", "veth", "peer", "name", &format!("p{name}")]);
-    run("ip", &["link", "set", name, "up"]);
-}
 
 /// Packets that a device received.
 fn received(device: &str) -> u64 {
@@ -435,6 +338,25 @@ fn without_the_database_commands_end_in_time() {
         let error = room.done(task).await.expect_err("no database");
         assert!(error.contains("fab1") && error.contains("database"), "{error}");
         assert!(begin.elapsed() >= patience && begin.elapsed() < patience * 3, "{:?}", begin.elapsed());
+    });
+}
+
+#[test]
+fn a_switch_that_is_away_is_named_and_waited_for() {
+    in_namespace(|| async {
+        let mut ovs = Ovs::running().await;
+        let mut room = Room::on(&ovs);
+        room.ready().await;
+        drop(room);
+        ovs.kill_switch();
+        let mut room = Room::on(&ovs);
+        let mut facts = room.handle.facts();
+        let named = facts.wait_for(|facts| facts.problems.concat().contains("ovs-vswitchd does not act"));
+        tokio::time::timeout(PATIENCE, named).await.expect("in time").expect("the room lives");
+        assert!(room.ports.is_empty());
+        ovs.start_switch().await;
+        assert_eq!(room.ready().await.len(), 2);
+        assert_eq!(room.handle.problems(), Vec::<String>::new());
     });
 }
 

@@ -22,8 +22,10 @@
 //! So the kernel is made to ask anew: an existing entry is deleted and the kernel is told
 //! to use it (`NTF_USE`), which sends a broadcast ARP request or a multicast neighbour
 //! solicitation. The answer to a unicast solicitation would not do: Linux leaves the
-//! link-layer address out of it and the switch ignores it. With the kernel datapath,
-//! which queues packets while it resolves, an entry is never deleted.
+//! link-layer address out of it and the switch ignores it. For IPv6 an empty datagram to
+//! the discard port goes along: it lends the solicitation its source, while the device
+//! has no link-local address yet (one to two seconds of duplicate detection). With the
+//! kernel datapath, which queues packets while it resolves, an entry is never deleted.
 
 mod masquerade;
 mod netlink;

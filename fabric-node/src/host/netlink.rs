@@ -110,7 +110,10 @@ impl Netlink {
     /// # Errors
     /// The socket cannot be opened.
     pub fn open() -> std::io::Result<(Self, impl Stream<Item = Change> + Unpin + use<>)> {
-        let (requests, handle, _) = rtnetlink::new_connection()?;
+        // With strict checking the kernel filters routes itself, and a host may have a great many. Before Linux 4.20
+        // it cannot, and what it sends is filtered here in any case.
+        let (requests, handle, _) =
+            rtnetlink::new_connection_with_strict_check().or_else(|_| rtnetlink::new_connection())?;
         tokio::spawn(requests);
         let (changes, keep, messages) = rtnetlink::new_multicast_connection(&[
             MulticastGroup::Link,
@@ -148,7 +151,9 @@ impl Netlink {
     pub async fn routes(&self) -> Result<Vec<Route>, Error> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let mut found = self.handle.route().get(request(family)).execute();
+            let mut filter = request(family);
+            filter.header.protocol = PROTOCOL.into();
+            let mut found = self.handle.route().get(filter).execute();
             while let Some(message) = found.try_next().await? {
                 routes.extend(own_route(&message));
             }
@@ -160,7 +165,9 @@ impl Netlink {
     /// Devices with a route learned from a router advertisement.
     pub async fn advertised(&self) -> Result<Vec<u32>, Error> {
         let mut devices = Vec::new();
-        let mut found = self.handle.route().get(request(AddressFamily::Inet6)).execute();
+        let mut filter = request(AddressFamily::Inet6);
+        filter.header.protocol = RouteProtocol::Ra;
+        let mut found = self.handle.route().get(filter).execute();
         while let Some(message) = found.try_next().await? {
             if message.header.protocol == RouteProtocol::Ra {
                 devices.extend(message.attributes.iter().filter_map(output_device));

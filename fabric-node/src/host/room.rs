@@ -1,7 +1,7 @@
 //! The task of the room: waits for a cause, applies the difference, asks the peers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
 use fabric_core::node::{Event, HostState};
@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Time between two attempts to set an MTU that something else sets too.
 const TRUCE: Duration = Duration::from_secs(10);
+
+/// UDP port of the discard service (RFC 863).
+const DISCARD: u16 = 9;
 
 /// Time before a netlink socket that failed is opened again.
 const REOPEN: Duration = Duration::from_millis(500);
@@ -350,7 +353,19 @@ async fn question(hop: Hop, kernel_datapath: bool, netlink: &Netlink) -> Result<
     if !kernel_datapath {
         netlink.forget(hop).await?;
     }
+    // Before the other, since an entry that is being resolved sends no second question for a second packet.
+    if let IpAddr::V6(address) = hop.address {
+        let sent = discard(SocketAddrV6::new(address, DISCARD, 0, hop.device));
+        sent.unwrap_or_else(|error| tracing::debug!("neighbour {address}: no datagram sent: {error}"));
+    }
     netlink.resolve(hop).await
+}
+
+/// Sends an empty datagram.
+fn discard(to: SocketAddrV6) -> std::io::Result<()> {
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
+    socket.set_nonblocking(true)?;
+    socket.send_to(&[], to).map(drop)
 }
 
 /// Removes all that carries the room's mark; the failures.

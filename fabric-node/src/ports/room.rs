@@ -106,6 +106,8 @@ struct Room {
     written: Option<Instant>,
     /// Since when the switch is asked to act and does not.
     idle: Option<Instant>,
+    /// What stands in the way of the setup, and since when: right after a start it may pass by itself.
+    obstacle: Option<(String, Instant)>,
     /// Whether the node was told that the ports are there.
     told_ready: bool,
     errands: Errands,
@@ -131,6 +133,7 @@ impl Room {
             stage: Stage::Due(Instant::now()),
             written: None,
             idle: None,
+            obstacle: None,
             told_ready: false,
             errands,
             facts,
@@ -260,10 +263,11 @@ impl Room {
         match plan {
             Err(problem) => {
                 self.down();
-                self.report(&[problem]);
                 self.stage = Stage::Due(now + AGAIN);
+                self.obstructed(problem, now);
             }
             Ok(plan) => {
+                self.obstacle = None;
                 if !bridge {
                     self.down();
                 }
@@ -278,6 +282,14 @@ impl Room {
                 }
                 self.write_setup(plan.transaction.unwrap_or_default(), now);
             }
+        }
+    }
+
+    fn obstructed(&mut self, problem: String, now: Instant) {
+        match &self.obstacle {
+            Some((known, since)) if *known == problem && now >= *since + AGAIN => self.report(&[problem]),
+            Some((known, _)) if *known == problem => {}
+            _ => self.obstacle = Some((problem, now)),
         }
     }
 

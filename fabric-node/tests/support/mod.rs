@@ -159,7 +159,7 @@ impl Ovs {
             format!("--unixctl={}", self.folder.file("db.ctl").display()),
         ];
         self.database = Some(self.start("ovsdb-server", &arguments));
-        until("ovsdb-server listens", || socket.exists()).await;
+        until("ovsdb-server listens", || listens(&socket)).await;
     }
 
     /// Kills `ovsdb-server`.
@@ -174,7 +174,7 @@ impl Ovs {
         let arguments =
             [format!("unix:{}", self.socket().display()), format!("--unixctl={}", control.display())];
         self.switch = Some(self.start("ovs-vswitchd", &arguments));
-        until("ovs-vswitchd listens", || control.exists()).await;
+        until("ovs-vswitchd listens", || listens(&control)).await;
     }
 
     /// Kills `ovs-vswitchd` (SIGKILL).
@@ -204,6 +204,10 @@ impl Ovs {
         let log = self.folder.file(&format!("{program}.log"));
         Process::start(program, &arguments, &log, &[("OVS_RUNDIR", &self.folder.0)])
     }
+}
+
+fn listens(socket: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
 fn text(path: &Path) -> String {
