@@ -11,8 +11,8 @@
 //! [`Node::handle`] takes an event, [`Node::handle_timeout`] the passing of time;
 //! [`Node::poll_command`] gives what is to be done and [`Node::poll_timeout`] when to
 //! come back. Start, restart, reconnect and repair are one path: a dump of the switch
-//! is compared with what it should hold ([`reconcile`]). An attachment's way is in
-//! [`attach`] and [`detach`], a packet's in [`learning`], the world's in [`edits`].
+//! is compared with what it should hold (`reconcile`). An attachment's way is in
+//! `attach` and `detach`, a packet's in `learning`, the world's in `edits`.
 
 mod attach;
 mod book;
