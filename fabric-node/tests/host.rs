@@ -37,6 +37,13 @@ impl Room {
         }
     }
 
+    /// Drops the handle, and waits until the room has ended.
+    async fn end(mut self) {
+        drop(self.handle);
+        let ended = tokio::time::timeout(PATIENCE, async { while self.events.recv().await.is_some() {} });
+        ended.await.expect("the room ends");
+    }
+
     fn problems(&self) -> String {
         self.handle.problems().borrow().join("\n")
     }
@@ -139,8 +146,7 @@ fn applies_a_state_whole_and_takes_it_back() {
             !own_routes().contains("10.0.0.0/16") && own_routes().contains("fd00:10::/48")
         })
         .await;
-        drop(room);
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        room.end().await;
         assert!(own_routes().contains("fd00:10::/48"), "what was made outlives the room");
 
         // A later run finds what an earlier one left.
@@ -151,8 +157,7 @@ fn applies_a_state_whole_and_takes_it_back() {
             own_routes().contains("10.0.0.0/16") && !own_routes().contains("fd00:10::/48")
         })
         .await;
-        drop(room);
-
+        room.end().await;
         cleanup(&HostConfig::default()).await.expect("cleaned up");
         assert_eq!(own_routes().trim(), "");
         let neighbours = run("ip", &["neigh", "show", "dev", "br-fabric", "nud", "permanent"]);
@@ -287,6 +292,7 @@ fn masquerades_what_leaves_the_fabric_only() {
         room.apply(&state()).await;
         assert!(!try_run("nft", &["list", "table", "ip", "fabric"]));
         room.apply(&wanted).await;
+        room.end().await;
         run("nft", &["add", "table", "ip", "other"]);
         cleanup(&HostConfig::default()).await.expect("cleaned up");
         assert_eq!(run("nft", &["list", "tables"]), "table ip other");

@@ -98,8 +98,8 @@ pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
     Handle { state, problems }
 }
 
-/// Removes all routes, neighbours and nftables tables that the room made, now or in an earlier run. It goes on after
-/// a failure.
+/// Removes all routes, neighbours and nftables tables that the room made in an earlier run. It goes on after a
+/// failure. A room that runs meanwhile would make them again.
 ///
 /// # Errors
 /// All failures, one a line.
