@@ -30,6 +30,8 @@ use switch::Switch;
 const EVENTS: usize = 4096;
 /// Events taken before commands go out and others get a turn.
 const BATCH: usize = 64;
+/// Bytes that VXLAN over IPv4 takes from a packet: what the host sends to pods must fit as well.
+const VXLAN_OVERHEAD: u32 = 50;
 /// Name of the port that carries VXLAN.
 const VXLAN_PORT: &str = "fabric-vxlan";
 
@@ -109,6 +111,7 @@ fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
         bridge: config.bridge.clone(),
         datapath: config.ovs.datapath,
         tunnel: VXLAN_PORT.to_owned(),
+        mtu: Some(carrier::mtu(&config.tunnels).saturating_sub(VXLAN_OVERHEAD)),
         ..ports::PortsConfig::new(&config.node)
     }
 }
