@@ -33,7 +33,7 @@ demo demo-keep:
 
 test: deps
 	$(CARGO) build --locked --workspace --bins
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 test-peers: deps
 	@command -v go >/dev/null || { echo 'make test-peers builds libcni with Go 1.21 or later: install it' >&2; exit 6; }
