@@ -200,3 +200,19 @@ fn a_verdict_that_somebody_deletes_is_learned_again_at_the_next_packet() {
         "not trusted to be there because it was sent a moment ago"
     );
 }
+
+#[test]
+fn a_collection_is_answered_when_all_is_gone() {
+    let mut model = started();
+    attach(&mut model, "a");
+    attach(&mut model, "b");
+    model.silent.insert(Room::Wire);
+    let valid = [key("b")].into();
+    let gc = model.request(Request::Collect { network: "fabric".into(), valid });
+    assert!(!model.replies.contains_key(&gc));
+    model.wake(Room::Wire);
+    assert_eq!(model.replies[&gc], Ok(Reply::Done));
+    assert_eq!((model.wires.len(), model.store.borrow().len()), (1, 2), "b stays");
+    let again = model.request(Request::Collect { network: "fabric".into(), valid: [key("b")].into() });
+    assert_eq!(model.replies[&again], Ok(Reply::Done));
+}

@@ -113,6 +113,7 @@ impl Node {
         for id in attachment.attaching {
             self.reply(id, Err(fault.clone()));
         }
+        self.collected(key);
     }
 
     pub(super) fn release(&mut self, ip: std::net::IpAddr, owner: &str) {

@@ -124,6 +124,8 @@ pub struct Node {
     parked: Vec<Parked>,
     held_punts: VecDeque<Box<PacketIn>>,
     held_requests: Vec<Held>,
+    /// Collections, each with the attachments that it still waits for.
+    collecting: Vec<(RequestId, BTreeSet<AttachmentKey>)>,
     /// Ports that could not be removed when their container went.
     orphans: BTreeSet<String>,
     /// Pods that went while the switch was away: their meters are still there.
@@ -168,6 +170,7 @@ impl Node {
             parked: Vec::new(),
             held_punts: VecDeque::new(),
             held_requests: Vec::new(),
+            collecting: Vec::new(),
             orphans: BTreeSet::new(),
             stale_meters: BTreeSet::new(),
             disputes: BTreeMap::new(),

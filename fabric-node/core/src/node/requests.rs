@@ -143,16 +143,32 @@ impl Node {
         self.command(Command::Wire { task, command: WireCommand::Check(spec) });
     }
 
+    /// Every attachment of a network configuration that is not listed goes; the answer comes behind the last one.
     fn collect(&mut self, id: RequestId, configuration: &str, valid: &BTreeSet<AttachmentKey>) {
-        let stale: Vec<AttachmentKey> = self
+        let stale: BTreeSet<AttachmentKey> = self
             .book
             .iter()
             .filter(|a| a.configuration == configuration && !valid.contains(&a.key))
             .map(|a| a.key.clone())
             .collect();
-        for key in stale {
-            self.leave(&key);
+        if stale.is_empty() {
+            return self.reply(id, Ok(Reply::Done));
         }
-        self.reply(id, Ok(Reply::Done));
+        self.collecting.push((id, stale.clone()));
+        for key in stale {
+            self.fail(&key, RequestError::TryAgain("removed as unused meanwhile".into()));
+        }
+    }
+
+    /// An attachment is gone, which a collection may have waited for.
+    pub(super) fn collected(&mut self, key: &AttachmentKey) {
+        for (id, mut stale) in std::mem::take(&mut self.collecting) {
+            stale.remove(key);
+            if stale.is_empty() {
+                self.reply(id, Ok(Reply::Done));
+            } else {
+                self.collecting.push((id, stale));
+            }
+        }
     }
 }
