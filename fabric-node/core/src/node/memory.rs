@@ -50,7 +50,8 @@ impl Learned {
 pub(super) struct Memory {
     flows: BTreeMap<Arc<FlowKey>, Learned>,
     by_address: BTreeMap<IpAddr, BTreeSet<Arc<FlowKey>>>,
-    by_zone: BTreeMap<u16, BTreeSet<Arc<FlowKey>>>,
+    /// By the zone of the asking pod, the longest unused first.
+    by_zone: BTreeMap<u16, BTreeSet<(Instant, Arc<FlowKey>)>>,
 }
 
 impl Memory {
@@ -62,8 +63,21 @@ impl Memory {
         self.flows.get(key)
     }
 
-    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Learned> {
-        self.flows.get_mut(key)
+    /// Notes what a dump shows of a flow, and when it was last known to be used; `None` for one that is not remembered.
+    pub fn note_packets(&mut self, key: &FlowKey, packets: u64, now: Instant) -> Option<Instant> {
+        let (shared, learned) = self.flows.get_key_value(key)?;
+        if learned.packets == packets {
+            return Some(learned.used);
+        }
+        let (shared, asker, used) = (Arc::clone(shared), learned.asker, learned.used);
+        if let Some(asked) = asker.and_then(|zone| self.by_zone.get_mut(&zone)) {
+            asked.remove(&(used, Arc::clone(&shared)));
+            asked.insert((now, shared));
+        }
+        let learned = self.flows.get_mut(key)?;
+        learned.packets = packets;
+        learned.used = now;
+        Some(now)
     }
 
     pub fn keys(&self) -> Vec<FlowKey> {
@@ -77,18 +91,18 @@ impl Memory {
             self.by_address.entry(address).or_default().insert(key.clone());
         }
         if let Some(zone) = learned.asker {
-            self.by_zone.entry(zone).or_default().insert(key.clone());
+            self.by_zone.entry(zone).or_default().insert((learned.used, Arc::clone(&key)));
         }
         self.flows.insert(key, learned);
     }
 
     pub fn remove(&mut self, key: &FlowKey) -> Option<Learned> {
-        let learned = self.flows.remove(key)?;
+        let (shared, learned) = self.flows.remove_entry(key)?;
         for address in addresses(&learned.query) {
-            unlist(&mut self.by_address, &address, key);
+            unlist(&mut self.by_address, &address, &shared);
         }
         if let Some(zone) = learned.asker {
-            unlist(&mut self.by_zone, &zone, key);
+            unlist(&mut self.by_zone, &zone, &(learned.used, shared));
         }
         Some(learned)
     }
@@ -97,8 +111,8 @@ impl Memory {
     pub fn of_zone(&self, zone: u16) -> Vec<FlowKey> {
         let asked = self.by_zone.get(&zone).into_iter().flatten();
         asked
-            .filter(|key| self.flows.get(*key).is_some_and(Learned::is_of_pod))
-            .map(|key| FlowKey::clone(key))
+            .filter(|(_, key)| self.flows.get(key).is_some_and(Learned::is_of_pod))
+            .map(|(_, key)| FlowKey::clone(key))
             .collect()
     }
 
@@ -109,8 +123,7 @@ impl Memory {
 
     /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago.
     pub fn least_recent(&self, zone: u16) -> Option<FlowKey> {
-        let keys = self.by_zone.get(&zone)?;
-        let oldest = keys.iter().min_by_key(|key| self.flows.get(*key).map(|learned| learned.used))?;
+        let (_, oldest) = self.by_zone.get(&zone)?.first()?;
         Some(FlowKey::clone(oldest))
     }
 
@@ -159,10 +172,10 @@ fn zone(query: &Query) -> Option<u16> {
     }
 }
 
-fn unlist<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Arc<FlowKey>>>, at: &K, key: &FlowKey) {
-    if let Some(keys) = index.get_mut(at) {
-        keys.remove(key);
-        if keys.is_empty() {
+fn unlist<K: Ord, E: Ord>(index: &mut BTreeMap<K, BTreeSet<E>>, at: &K, entry: &E) {
+    if let Some(entries) = index.get_mut(at) {
+        entries.remove(entry);
+        if entries.is_empty() {
             index.remove(at);
         }
     }

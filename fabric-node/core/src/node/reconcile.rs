@@ -85,11 +85,8 @@ impl Node {
         for stats in dump {
             let flow = &stats.flow;
             let key = flow.key();
-            if let Some(learned) = self.memory.get_mut(&key) {
-                if learned.packets != stats.packets {
-                    learned.packets = stats.packets;
-                    learned.used = now;
-                } else if flow.idle_timeout == 0 && flow.hard_timeout == 0 && learned.used + idle <= now {
+            if let Some(used) = self.memory.note_packets(&key, stats.packets, now) {
+                if flow.idle_timeout == 0 && flow.hard_timeout == 0 && used + idle <= now {
                     self.memory.remove(&key);
                 }
                 continue;
