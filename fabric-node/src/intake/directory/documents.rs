@@ -119,6 +119,8 @@ fn parse_yaml(chunk: &Chunk<'_>) -> Result<Value, Unreadable> {
     // A document without aliases has no more events than bytes; aliases have a limit of their own.
     let most = chunk.text.len().saturating_mul(2).saturating_add(1_000_000);
     let options = serde_saphyr::options! {
+        // YAML 1.2 §10.3.2: only true and false are booleans; a pod may be called y.
+        strict_booleans: true,
         with_snippet: false,
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
         budget: serde_saphyr::budget! { max_events: most, max_nodes: most, max_total_scalar_bytes: most },

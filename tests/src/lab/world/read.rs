@@ -28,10 +28,11 @@ pub struct Pod {
 /// The documents of a text, and of the lists in it. A text with an error in it yields
 /// what stands before the error.
 pub fn documents(text: &str) -> Vec<Document> {
-    let whole = serde_saphyr::from_multiple::<Value>(text);
+    let options = || serde_saphyr::options! { strict_booleans: true };
+    let whole = serde_saphyr::from_multiple_with_options::<Value>(text, options());
     let documents = whole.unwrap_or_else(|_| {
         let parts = split(text).into_iter();
-        parts.filter_map(|part| serde_saphyr::from_str(&part).ok()).collect()
+        parts.filter_map(|part| serde_saphyr::from_str_with_options(&part, options()).ok()).collect()
     });
     documents.into_iter().flat_map(unlist).collect()
 }

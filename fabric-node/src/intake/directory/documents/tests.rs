@@ -57,6 +57,11 @@ fn documents_are_counted_as_yaml_counts_them() {
 }
 
 #[test]
+fn a_name_is_a_text_even_where_yaml_once_had_a_boolean() {
+    assert_eq!(yaml("name: y\n---\nname: on\n---\nname: true\n"), ["1 \"y\"", "2 \"on\"", "3 true"]);
+}
+
+#[test]
 fn dashes_within_a_document_do_not_end_it() {
     assert_eq!(yaml("name: |\n  ---\n  x\n"), ["1 \"---\\nx\\n\""]);
     assert_eq!(yaml("---name: a\n"), ["1 {\"---name\":\"a\"}"]);
@@ -86,8 +91,8 @@ fn a_bomb_of_aliases_is_an_error() {
 }
 
 #[test]
-fn scalars_are_what_kubectl_makes_of_them() {
-    let value = json!({"a": true, "b": true, "c": 80, "d": "080", "e": null, "f": 1.5, "g": "2001-01-01"});
+fn scalars_are_those_of_yaml_1_2() {
+    let value = json!({"a": "yes", "b": true, "c": 80, "d": "080", "e": null, "f": 1.5, "g": "2001-01-01"});
     let documents = read(Syntax::Yaml, "a: yes\nb: true\nc: 80\nd: \"080\"\ne: ~\nf: 1.5\ng: 2001-01-01\n");
     assert_eq!(documents, [Document { number: 1, item: None, content: Ok(value) }]);
 }
