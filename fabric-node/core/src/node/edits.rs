@@ -39,7 +39,11 @@ impl Node {
 
     /// Judges the decisions again that the changes concern, and replaces in one bundle those that came out otherwise.
     pub(super) fn judge_again(&mut self, changes: &BTreeSet<Change>, now: Instant) {
-        let concerned: BTreeSet<FlowKey> = changes.iter().flat_map(|c| self.memory.concerned(c)).collect();
+        self.judge(changes.iter().flat_map(|c| self.memory.concerned(c)).collect(), now);
+    }
+
+    /// Judges these decisions again.
+    pub(super) fn judge(&mut self, concerned: BTreeSet<FlowKey>, now: Instant) {
         let mut added = Vec::new();
         let mut deleted = Vec::new();
         for key in concerned {
@@ -99,7 +103,7 @@ impl Node {
         }
         self.refresh_host();
         if self.site != before {
-            self.judge_again(&BTreeSet::from([Change::Node(self.config.node.clone())]), now);
+            self.judge(self.memory.keys().into_iter().collect(), now);
         }
     }
 

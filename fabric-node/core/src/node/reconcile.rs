@@ -80,7 +80,8 @@ impl Node {
     fn remember(&mut self, dump: &[FlowStats], now: Instant) {
         let idle = Duration::from_secs(u64::from(VERDICT_IDLE_SECONDS));
         if !self.up {
-            self.judge_all(now);
+            // What was remembered while the switch was away is judged again before it goes back.
+            self.judge(self.memory.keys().into_iter().collect(), now);
         }
         for stats in dump {
             let flow = &stats.flow;
@@ -95,21 +96,6 @@ impl Node {
             if let Some(decision) = decide(&query, &self.context()).filter(|decision| decision.flow == *flow)
             {
                 self.memory.insert(Learned::found(query, decision.flow, stats.packets, now));
-            }
-        }
-    }
-
-    /// What was remembered while the switch was away is judged again before it goes back.
-    fn judge_all(&mut self, now: Instant) {
-        for key in self.memory.keys() {
-            let Some((query, asker)) = self.memory.get(&key).map(|l| (l.query, l.asker)) else { continue };
-            let decision = decide(&query, &self.context());
-            let holds = decision.as_ref().zip(self.memory.get(&key)).is_some_and(|(d, l)| d.flow == l.flow);
-            if !holds {
-                self.memory.remove(&key);
-                if let Some(decision) = decision {
-                    self.memory.insert(Learned::sent(query, decision.flow, asker, now));
-                }
             }
         }
     }
