@@ -16,6 +16,7 @@ mod pod;
 mod policy;
 mod problem;
 mod service;
+pub mod text;
 mod values;
 mod walk;
 

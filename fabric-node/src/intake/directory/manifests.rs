@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use fabric_api::Problem;
 use policy::Kind;
+use policy::manifest::text::{self, Document, Syntax};
 use policy::manifest::{Source, admit};
 use serde_json::Value;
 
 use super::Listed;
 use super::book::{Book, Changes, Contents, FileName, Found, Unread};
-use super::documents::{self, Document, Syntax};
 use super::file::{self, Fingerprint};
 use super::watch::{Appearance, Listener, News, Watch};
 use crate::intake::feed::{Ended, Feed};
@@ -190,7 +190,7 @@ impl Watcher {
 fn contents(name: &FileName, text: &str) -> Contents {
     let mut contents = Contents::default();
     let Some(syntax) = Syntax::of(name) else { return contents };
-    for document in documents::read(syntax, text) {
+    for document in text::read(syntax, text) {
         admit_document(name, document, &mut contents);
     }
     contents
@@ -199,7 +199,6 @@ fn contents(name: &FileName, text: &str) -> Contents {
 fn admit_document(name: &FileName, document: Document, contents: &mut Contents) {
     let Document { number, item, content } = document;
     let source = Source::file(FileName::clone(name), number);
-    let within = item.map(|index| format!("items[{index}]")).unwrap_or_default();
     let value = match content {
         Ok(value) => value,
         Err(unreadable) => {
@@ -208,7 +207,7 @@ fn admit_document(name: &FileName, document: Document, contents: &mut Contents) 
             contents.problems.push(Problem {
                 source: source.to_string(),
                 object: None,
-                field: within,
+                field: text::path(item, ""),
                 message,
             });
             return;
@@ -218,7 +217,7 @@ fn admit_document(name: &FileName, document: Document, contents: &mut Contents) 
         let message = "the store makes the claims itself, in .claims; to keep an address from being given away, \
                        list it in the Network's spec.exclude";
         let (source, message) = (source.to_string(), message.to_owned());
-        contents.problems.push(Problem { source, object: None, field: within, message });
+        contents.problems.push(Problem { source, object: None, field: text::path(item, ""), message });
         return;
     }
     let unread = identity(&value);
@@ -232,7 +231,7 @@ fn admit_document(name: &FileName, document: Document, contents: &mut Contents) 
     contents.problems.extend(admission.problems.into_iter().map(|problem| Problem {
         source: problem.source.to_string(),
         object: problem.object.map(|object| object.to_string()),
-        field: join(&within, &problem.field),
+        field: text::path(item, &problem.field),
         message: problem.message,
     }));
 }
@@ -250,13 +249,5 @@ fn identity(value: &Value) -> Option<Unread> {
         // Of a kind that the fabric does not read, and unnamed (`generateName`): nothing of ours.
         None if text(value, "apiVersion").is_some() && text(value, "kind").is_some() => None,
         None => Some(Unread::Anything),
-    }
-}
-
-fn join(within: &str, field: &str) -> String {
-    match (within.is_empty(), field.is_empty()) {
-        (true, _) => field.to_owned(),
-        (false, true) => within.to_owned(),
-        (false, false) => format!("{within}.{field}"),
     }
 }

@@ -18,7 +18,6 @@
 mod book;
 mod claim_file;
 mod claims;
-mod documents;
 mod file;
 mod manifests;
 mod watch;

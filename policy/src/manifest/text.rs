@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// One manifest of a file, or what stands in its place.
 #[derive(Debug, PartialEq)]
-pub(super) struct Document {
+pub struct Document {
     /// Number of the document in the file, from 1.
     pub number: usize,
     /// Place within a list, from 0, for an item of one.
@@ -21,7 +21,7 @@ pub(super) struct Document {
 /// Why a document is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
-pub(super) struct Unreadable {
+pub struct Unreadable {
     /// Line of the file, from 1, where it could be told.
     pub line: Option<usize>,
     /// What is wrong there.
@@ -30,14 +30,16 @@ pub(super) struct Unreadable {
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub enum Syntax {
+    /// One or more documents of YAML 1.2.
     Yaml,
+    /// One or more values of JSON.
     Json,
 }
 
 impl Syntax {
     /// By the end of the file's name; None for a file that holds no manifests.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Syntax> {
         if name.starts_with('.') {
             return None;
         }
@@ -49,8 +51,17 @@ impl Syntax {
     }
 }
 
+/// The path of a manifest's field within its document: that of an item of a list begins with `items[N]`.
+pub fn path(item: Option<usize>, field: &str) -> String {
+    match (item, field.is_empty()) {
+        (None, _) => field.to_owned(),
+        (Some(index), true) => format!("items[{index}]"),
+        (Some(index), false) => format!("items[{index}].{field}"),
+    }
+}
+
 /// The manifests of a text, in order.
-pub(super) fn read(syntax: Syntax, text: &str) -> Vec<Document> {
+pub fn read(syntax: Syntax, text: &str) -> Vec<Document> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut documents = Vec::new();
     match syntax {

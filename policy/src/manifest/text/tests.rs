@@ -134,3 +134,10 @@ fn a_large_document_is_no_bomb() {
     let values = documents[0].content.as_ref().map(|value| value["name"].as_array().map(Vec::len));
     assert_eq!(values, Ok(Some(260_000)));
 }
+
+#[test]
+fn a_field_of_an_item_tells_the_item() {
+    assert_eq!(path(None, "spec"), "spec");
+    assert_eq!(path(Some(3), "spec.ports[0]"), "items[3].spec.ports[0]");
+    assert_eq!(path(Some(3), ""), "items[3]");
+}
