@@ -14,6 +14,8 @@
 //! status other than 200 carries an [`Error`]. Fields may be added within `v1`; a
 //! reader ignores those that it does not know.
 
+#[cfg(feature = "client")]
+pub mod client;
 mod problem;
 mod status;
 mod world;

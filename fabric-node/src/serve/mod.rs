@@ -5,12 +5,13 @@
 //! the same answer, so no gauge drifts from the truth. The paths and bodies are those of
 //! [`fabric_api`]. The socket is for root only.
 
-pub mod client;
 mod metrics;
 pub mod render;
 #[cfg(test)]
 mod sample;
 mod socket;
+
+pub use fabric_api::client;
 
 use std::io;
 use std::path::{Path, PathBuf};

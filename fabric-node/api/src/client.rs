@@ -4,14 +4,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fabric_api::{Status, World};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
+use hyper::http::request::Builder;
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
+
+use crate::{Status, World};
 
 /// Longest that an answer may take: longer than the agent itself waits before it says that it has none.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,6 +55,14 @@ pub enum ClientError {
     /// The agent gave no answer and said why.
     #[error("{0}")]
     Refused(String),
+    /// The question cannot be written as JSON.
+    #[error("{path}: {source}")]
+    Question {
+        /// What was asked.
+        path: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// The answer is not what this version understands.
     #[error("{}: {path}: {source}; is the agent of another version?", socket.display())]
     Answer {
@@ -81,8 +92,11 @@ pub async fn world(socket: &Path) -> Result<World, ClientError> {
 }
 
 async fn json<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<T, ClientError> {
-    let body = get(socket, path).await?;
-    serde_json::from_slice(&body).map_err(|source| ClientError::Answer {
+    read(socket, path, &get(socket, path).await?)
+}
+
+fn read<T: DeserializeOwned>(socket: &Path, path: &str, body: &[u8]) -> Result<T, ClientError> {
+    serde_json::from_slice(body).map_err(|source| ClientError::Answer {
         socket: socket.to_owned(),
         path: path.to_owned(),
         source,
@@ -94,20 +108,39 @@ async fn json<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<T, Clien
 /// # Errors
 /// [`ClientError`] says what to do.
 pub async fn get(socket: &Path, path: &str) -> Result<Bytes, ClientError> {
-    match tokio::time::timeout(PATIENCE, exchange(socket, path)).await {
+    patiently(socket, path, Request::get(path), Bytes::new()).await
+}
+
+/// Asks `POST path` with a body of JSON, and reads the answer.
+///
+/// # Errors
+/// [`ClientError`] says what to do.
+pub async fn post<T: DeserializeOwned>(
+    socket: &Path,
+    path: &str,
+    question: &impl Serialize,
+) -> Result<T, ClientError> {
+    let body = serde_json::to_vec(question)
+        .map_err(|source| ClientError::Question { path: path.to_owned(), source })?;
+    let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+    read(socket, path, &patiently(socket, path, request, body.into()).await?)
+}
+
+async fn patiently(socket: &Path, path: &str, request: Builder, body: Bytes) -> Result<Bytes, ClientError> {
+    match tokio::time::timeout(PATIENCE, exchange(socket, path, request, body)).await {
         Ok(answer) => answer,
         Err(_) => Err(ClientError::Silent { socket: socket.to_owned() }),
     }
 }
 
-async fn exchange(socket: &Path, path: &str) -> Result<Bytes, ClientError> {
+async fn exchange(socket: &Path, path: &str, request: Builder, body: Bytes) -> Result<Bytes, ClientError> {
     let http = |source| ClientError::Http { socket: socket.to_owned(), source };
     let stream = UnixStream::connect(socket).await.map_err(|source| unreachable(socket, source))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-    let request = Request::get(path)
+    let request = request
         .header(header::HOST, "fabric")
         .header(header::CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
+        .body(Full::new(body))
         .map_err(|error| ClientError::Refused(format!("{path}: {error}")))?;
     let answer = async {
         let (head, body) = sender.send_request(request).await?.into_parts();
@@ -127,7 +160,7 @@ async fn exchange(socket: &Path, path: &str) -> Result<Bytes, ClientError> {
 }
 
 fn reason(status: StatusCode, body: &[u8]) -> String {
-    match serde_json::from_slice::<fabric_api::Error>(body) {
+    match serde_json::from_slice::<crate::Error>(body) {
         Ok(said) => said.error,
         Err(_) => format!("the agent answered {status}"),
     }
