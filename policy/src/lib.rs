@@ -6,6 +6,7 @@
 //! the reason. Nothing here does IO or looks at a clock: the same edits give the same answers.
 
 pub mod address;
+mod explanation;
 pub mod label;
 pub mod manifest;
 mod name;
@@ -17,6 +18,7 @@ mod verdict;
 mod world;
 
 pub use address::{Family, IpRange, Mac};
+pub use explanation::{Explanation, Finding, FindingKind, Outcome, Stage, Step};
 pub use label::Labels;
 pub use name::{Kind, Name, ObjectRef, ParsePodRefError, PodRef};
 pub use object::{
@@ -27,5 +29,5 @@ pub use object::{
 pub use question::{Direction, Question, Traffic};
 pub use region::{PortBlock, Region};
 pub use selector::{Operator, Requirement, Selector};
-pub use verdict::{Because, Judgement, Verdict};
+pub use verdict::{Because, Conversation, Judgement, Verdict};
 pub use world::{Change, Edit, Location, NetworkChoiceError, Resident, World};

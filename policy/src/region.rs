@@ -51,6 +51,8 @@ pub enum PortBlock {
         /// One of [`PORT_MASKS`].
         mask: u16,
     },
+    /// No port, but packets of a protocol with ports that show none: later fragments.
+    Hidden,
 }
 
 impl PortBlock {
@@ -70,11 +72,20 @@ impl PortBlock {
         PortBlock::around(port).find(|block| same(*block)).unwrap_or(PortBlock::one(port))
     }
 
-    /// The lowest and the highest port.
-    pub fn bounds(self) -> (u16, u16) {
+    /// The lowest and the highest port; None where there is none.
+    pub fn bounds(self) -> Option<(u16, u16)> {
         match self {
-            PortBlock::All => (0, u16::MAX),
-            PortBlock::Block { base, mask } => (base & mask, base | !mask),
+            PortBlock::All => Some((0, u16::MAX)),
+            PortBlock::Block { base, mask } => Some((base & mask, base | !mask)),
+            PortBlock::Hidden => None,
+        }
+    }
+
+    /// Whether two blocks have a packet in common.
+    pub fn overlaps(self, other: PortBlock) -> bool {
+        match (self.bounds(), other.bounds()) {
+            (Some((a, b)), Some((c, d))) => a <= d && c <= b,
+            _ => self.contains(None) && other.contains(None),
         }
     }
 
@@ -82,6 +93,7 @@ impl PortBlock {
     pub fn contains(self, port: Option<u16>) -> bool {
         match (self, port) {
             (PortBlock::All, _) => true,
+            (PortBlock::Hidden, port) => port.is_none(),
             (PortBlock::Block { .. }, None) => false,
             (PortBlock::Block { base, mask }, Some(port)) => port & mask == base & mask,
         }
@@ -107,12 +119,13 @@ impl PortBlock {
 }
 
 impl fmt::Display for PortBlock {
-    /// `all`, `80`, or `80-95`.
+    /// `all`, `80`, `80-95`, or `hidden`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.bounds()) {
             (PortBlock::All, _) => f.write_str("all"),
-            (_, (first, last)) if first == last => write!(f, "{first}"),
-            (_, (first, last)) => write!(f, "{first}-{last}"),
+            (_, Some((first, last))) if first == last => write!(f, "{first}"),
+            (_, Some((first, last))) => write!(f, "{first}-{last}"),
+            (_, None) => f.write_str("hidden"),
         }
     }
 }
@@ -124,7 +137,7 @@ pub struct Region {
     pub peer: IpNet,
     /// The protocol number; None means any.
     pub protocol: Option<u8>,
-    /// The destination ports; a block goes with a protocol that has ports.
+    /// The destination ports; a block, or [`PortBlock::Hidden`], goes with a protocol that has ports.
     pub ports: PortBlock,
 }
 
@@ -148,8 +161,7 @@ impl Region {
             (Some(a), Some(b)) => a == b,
             _ => true,
         };
-        let ((a, b), (c, d)) = (self.ports.bounds(), other.ports.bounds());
-        crate::address::overlap(&self.peer, &other.peer) && protocols && a <= d && c <= b
+        crate::address::overlap(&self.peer, &other.peer) && protocols && self.ports.overlaps(other.ports)
     }
 
     /// Whether every mask is one of the fixed set, and the parts are aligned.
@@ -160,6 +172,7 @@ impl Region {
             PortBlock::Block { base, mask } => {
                 PORT_MASKS.contains(&mask) && base & !mask == 0 && self.protocol.is_some()
             }
+            PortBlock::Hidden => self.protocol.is_some(),
         };
         ports && lengths.contains(&self.peer.prefix_len()) && self.peer.trunc() == self.peer
     }

@@ -1,6 +1,9 @@
 //! Namespaces and nodes.
 
+use std::fmt;
 use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::label::Labels;
 use crate::name::Name;
@@ -25,7 +28,8 @@ pub struct Namespace {
 }
 
 /// Which tenant a namespace belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tenant {
     /// No annotation: the common group.
     #[default]
@@ -36,6 +40,28 @@ pub enum Tenant {
     Shared,
     /// The annotation cannot be read: talks with nobody but shared namespaces.
     Unreadable,
+}
+
+impl Tenant {
+    /// Whether pods of the two tenants may talk to each other.
+    pub fn meets(&self, other: &Tenant) -> bool {
+        match (self, other) {
+            (Tenant::Shared, _) | (_, Tenant::Shared) | (Tenant::Common, Tenant::Common) => true,
+            (Tenant::Named(own), Tenant::Named(other)) => own == other,
+            (Tenant::Common | Tenant::Named(_) | Tenant::Unreadable, _) => false,
+        }
+    }
+}
+
+impl fmt::Display for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tenant::Common => f.write_str("the common group"),
+            Tenant::Named(name) => write!(f, "tenant {name}"),
+            Tenant::Shared => f.write_str("a shared namespace"),
+            Tenant::Unreadable => f.write_str("a tenant that cannot be read"),
+        }
+    }
 }
 
 /// A node of the cluster.

@@ -16,8 +16,12 @@ const HASH_OF_NO_ISOLATION: u64 = 0xadc4_26c1_86ab_88ea;
 #[test]
 fn a_judgement_survives_json() {
     let region = Region::whole(crate::address::Family::V6);
-    let judgement =
-        Judgement { verdict: Verdict::Deny, region, because: Because::UnknownSubject([0; 4].into()) };
+    let judgement = Judgement {
+        verdict: Verdict::Deny,
+        region,
+        because: Because::UnknownSubject([0; 4].into()),
+        audit: None,
+    };
     let text = serde_json::to_string(&judgement).unwrap();
     assert_eq!(serde_json::from_str::<Judgement>(&text).unwrap(), judgement);
 }

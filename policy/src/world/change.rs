@@ -35,6 +35,9 @@ pub enum Change {
     Service(ObjectRef),
     /// The request for a trace appeared, went, or is different.
     Trace(Name),
+    /// Whether there are tenants at all, or which namespaces are shared by default, is not what it was; so may
+    /// be every verdict.
+    Tenants,
 }
 
 /// Where packets to an address go.

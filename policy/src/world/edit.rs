@@ -79,7 +79,12 @@ impl World {
     }
 
     fn set_namespace(&mut self, name: Name, namespace: Option<Namespace>) -> Vec<Change> {
-        set(&mut self.namespaces, name.clone(), namespace, Change::Namespace(name))
+        let as_before = self.tenants.exchange(self.namespaces.get(&name), namespace.as_ref());
+        let mut changes = set(&mut self.namespaces, name.clone(), namespace, Change::Namespace(name));
+        if !as_before {
+            changes.push(Change::Tenants);
+        }
+        changes
     }
 
     fn set_trace(&mut self, name: Name, trace: Option<Trace>) -> Vec<Change> {

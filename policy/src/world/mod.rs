@@ -7,8 +7,10 @@
 mod addresses;
 mod change;
 mod edit;
+mod isolation;
 mod networks;
 mod share;
+mod tenants;
 
 pub use change::{Change, Edit, Location, NetworkChoiceError, Resident};
 
@@ -17,19 +19,16 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::address::Family;
 use crate::manifest::{Problem, Source};
 use crate::name::{Kind, Name, ObjectRef, PodRef};
 use crate::object::{
     ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, Network, NetworkPolicy, Node, Pod, Service,
     Trace,
 };
-use crate::question::Question;
-use crate::region::Region;
-use crate::verdict::{Because, Judgement, Verdict};
 use addresses::Addresses;
 use networks::Networks;
 use share::Texts;
+use tenants::Tenants;
 
 /// The cluster as it should be.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +44,7 @@ pub struct World {
     slices: BTreeMap<Name, BTreeMap<Name, EndpointSlice>>,
     traces: BTreeMap<Name, Trace>,
     texts: Texts,
+    tenants: Tenants,
 }
 
 /// The one that an address is held by, whether or not its namespace is known.
@@ -279,22 +279,6 @@ impl World {
         let mut problems = self.networks.problems().to_vec();
         problems.extend(self.addresses.contested().filter_map(|(ip, pods)| contest(ip, pods)));
         problems
-    }
-
-    /// Answers a question about a new conversation. A subject that is not known, or not known in full, is
-    /// denied for the moment.
-    pub fn judge(&self, question: &Question) -> Judgement {
-        let region = Region::whole(Family::of(question.peer));
-        match self.resident(question.subject) {
-            Resident::Pod(..) | Resident::Container(_) | Resident::Node(_) => {
-                Judgement { verdict: Verdict::Allow, region, because: Because::NoIsolation }
-            }
-            Resident::Unknown | Resident::Nobody => Judgement {
-                verdict: Verdict::Deny,
-                region,
-                because: Because::UnknownSubject(question.subject),
-            },
-        }
     }
 }
 

@@ -132,7 +132,7 @@ impl Memory {
         match change {
             Change::Address(address) => self.by_address.get(address).map(copies).unwrap_or_default(),
             Change::Node(_) | Change::Network(_) => self.keys(),
-            Change::Pod(_) | Change::Namespace(_) | Change::Policy(_) => {
+            Change::Pod(_) | Change::Namespace(_) | Change::Policy(_) | Change::Tenants => {
                 self.of_kinds(&[Kind::Egress, Kind::Ingress])
             }
             Change::Service(_) | Change::Trace(_) => Vec::new(),

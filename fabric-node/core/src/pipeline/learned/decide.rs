@@ -94,6 +94,9 @@ fn ingress<P: Pods>(zone: u16, question: &Question, context: &Context<'_, P>) ->
     Some(verdict(Kind::Ingress, Table::Ingress, Table::Output, REG_ZONE_IN, matches, question, judgement))
 }
 
+/// The bit of `nw_frag` that later fragments have.
+const LATER_FRAGMENT: u8 = 2;
+
 /// Narrows a match to a region; `side` says which end of the packet the peer is.
 fn within(matches: Match, region: &Region, family: Family, side: fn(Match, IpNet) -> Match) -> Match {
     let mut matches =
@@ -109,6 +112,7 @@ fn within(matches: Match, region: &Region, family: Family, side: fn(Match, IpNet
     match region.ports {
         PortBlock::All => matches,
         PortBlock::Block { base, mask } => matches.with_mask(port, base, mask),
+        PortBlock::Hidden => matches.with_mask(Field::IP_FRAG, LATER_FRAGMENT, LATER_FRAGMENT),
     }
 }
 
@@ -126,6 +130,7 @@ fn verdict(
     let (base, mask) = match ports {
         PortBlock::All => (0, 0),
         PortBlock::Block { base, mask } => (base, mask),
+        PortBlock::Hidden => (u16::MAX, 0),
     };
     let id = stable_id(&[
         kind.name().as_bytes(),
