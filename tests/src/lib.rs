@@ -1,9 +1,11 @@
-//! The lab, the benchmarks, the demo, the rules of the house, and helpers of the tests that cross crates.
+//! The lab, the benchmarks, the demo, the rules of the house, the oracle of policies, and helpers of the tests
+//! that cross crates.
 
 pub mod bench;
 pub mod demo;
 pub mod frames;
 pub mod house;
 pub mod lab;
+pub mod oracle;
 pub mod traffic;
 pub mod trial;

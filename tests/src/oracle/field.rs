@@ -1,0 +1,62 @@
+//! Fields of manifests. A null is an absent field, as in Kubernetes.
+
+use serde_json::Value;
+
+/// A field that is there.
+pub(super) fn given<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
+    value.get(field).filter(|value| !value.is_null())
+}
+
+/// A string below a path of fields.
+pub(super) fn text<'v>(value: &'v Value, path: &[&str]) -> Option<&'v str> {
+    below(value, path)?.as_str()
+}
+
+/// What is below a path of fields.
+pub(super) fn below<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    let mut value = value;
+    for field in path {
+        value = given(value, field)?;
+    }
+    Some(value)
+}
+
+/// The elements of a list; none when it is absent; None when it is something else.
+pub(super) fn elements<'v>(value: &'v Value, field: &str) -> Option<&'v [Value]> {
+    match given(value, field) {
+        None => Some(&[]),
+        Some(list) => list.as_array().map(Vec::as_slice),
+    }
+}
+
+/// The elements of a list below a path; none when there is no list.
+pub(super) fn all<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
+    below(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// None unless the value is an object without other fields than these.
+pub(super) fn only(value: &Value, known: &[&str]) -> Option<()> {
+    let fields = value.as_object()?;
+    for field in fields.keys() {
+        if !known.contains(&field.as_str()) {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// A number from 1 to 65535.
+pub(super) fn port_number(value: &Value) -> Option<u16> {
+    let number = u16::try_from(value.as_u64()?).ok()?;
+    (number != 0).then_some(number)
+}
+
+/// The value of an annotation.
+pub(super) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    below(object, &["metadata", "annotations", key])
+}
+
+/// Whether a policy is only watched, not enforced.
+pub(super) fn is_audit(policy: &Value) -> bool {
+    annotation(policy, "fabric.io/mode").and_then(Value::as_str) == Some("audit")
+}

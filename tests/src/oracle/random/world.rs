@@ -1,0 +1,113 @@
+//! Random worlds: how many of what.
+
+use serde_json::Value;
+
+use super::dice::Dice;
+use super::{base, clusterwide, namespaced};
+
+const NAMESPACES: [&str; 5] = ["a", "b", "c", "kube-system", "d"];
+const NAMES: [&str; 4] = ["p", "q", "r", "s"];
+const POLICIES: [&str; 4] = ["one", "two", "three", "four"];
+
+/// A random world.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Its manifests.
+    pub manifests: Vec<Value>,
+    /// Whether its namespaces may belong to tenants.
+    pub tenants: bool,
+}
+
+impl World {
+    /// The world of a seed.
+    pub fn of(seed: u64) -> World {
+        let mut dice = Dice::new(seed);
+        let dice = &mut dice;
+        let tenants = dice.percent(40);
+        let mut manifests = Vec::new();
+        for name in NAMESPACES.into_iter().take(dice.between(2, 5)) {
+            if dice.percent(97) {
+                manifests.push(base::namespace(dice, name, tenants));
+            }
+        }
+        for name in base::NODES {
+            if dice.percent(90) {
+                manifests.push(base::node(dice, name));
+            }
+        }
+        for namespace in NAMESPACES {
+            for name in NAMES.into_iter().take(dice.between(1, 4)) {
+                manifests.push(base::pod(dice, namespace, name));
+            }
+        }
+        let kinds = [(base_claims(dice), "IPClaim"), (dice.below(8), "NetworkPolicy")];
+        let cluster = if dice.percent(50) { dice.between(1, 4) } else { 0 };
+        for (count, kind) in kinds.into_iter().chain([(cluster, "ClusterNetworkPolicy")]) {
+            for _ in 0..count {
+                let object = object(dice, kind, &manifests, tenants);
+                put(&mut manifests, object);
+            }
+        }
+        World { manifests, tenants }
+    }
+}
+
+fn base_claims(dice: &mut Dice) -> usize {
+    if dice.percent(50) { dice.between(1, 6) } else { 0 }
+}
+
+/// An object for a world: another one, or another version of one that is there.
+pub fn another_object(dice: &mut Dice, manifests: &[Value], tenants: bool) -> Value {
+    let kinds = [
+        "Namespace",
+        "Node",
+        "Pod",
+        "Pod",
+        "IPClaim",
+        "NetworkPolicy",
+        "NetworkPolicy",
+        "NetworkPolicy",
+        "ClusterNetworkPolicy",
+    ];
+    let kind = dice.word(&kinds);
+    object(dice, kind, manifests, tenants)
+}
+
+fn object(dice: &mut Dice, kind: &str, manifests: &[Value], tenants: bool) -> Value {
+    let namespace = dice.word(&NAMESPACES);
+    match kind {
+        "Namespace" => base::namespace(dice, namespace, tenants),
+        "Node" => {
+            let name = dice.word(&base::NODES);
+            base::node(dice, name)
+        }
+        "Pod" => {
+            let name = dice.word(&NAMES);
+            base::pod(dice, namespace, name)
+        }
+        "IPClaim" => {
+            let pods: Vec<&Value> = manifests.iter().filter(|object| object["kind"] == "Pod").collect();
+            base::claim(dice, &pods)
+        }
+        "NetworkPolicy" => {
+            let name = dice.word(&POLICIES);
+            namespaced::policy(dice, &NAMESPACES, namespace, name)
+        }
+        _ => {
+            let name = dice.word(&POLICIES);
+            clusterwide::policy(dice, &NAMESPACES, name)
+        }
+    }
+}
+
+/// Puts an object among the manifests, in the place of one of the same name.
+fn put(manifests: &mut Vec<Value>, object: Value) {
+    let same = |known: &Value| {
+        let name = |of: &Value| {
+            (of["kind"].clone(), of["metadata"]["namespace"].clone(), of["metadata"]["name"].clone())
+        };
+        name(known) == name(&object)
+    };
+    manifests.retain(|known| !same(known));
+    manifests.push(object);
+}
