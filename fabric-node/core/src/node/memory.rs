@@ -41,7 +41,7 @@ impl Learned {
 
     /// Whether it goes with its pod: a way or the source behind a tunnel serves others too.
     fn is_of_pod(&self) -> bool {
-        matches!(self.query, Query::Egress { .. } | Query::Ingress { .. } | Query::Vacant { .. })
+        !matches!(self.query, Query::Route { .. } | Query::TunnelSource { .. } | Query::Gate { .. })
     }
 }
 
@@ -157,18 +157,25 @@ fn addresses(query: &Query) -> impl Iterator<Item = IpAddr> {
     let (one, other) = match *query {
         Query::TunnelSource { source: address, .. }
         | Query::Route { destination: address }
-        | Query::Vacant { destination: address, .. } => (address, None),
-        Query::Egress { question, .. } | Query::Ingress { question, .. } => {
-            (question.subject, Some(question.peer))
-        }
+        | Query::Gate { destination: address }
+        | Query::Vacant { destination: address, .. } => (Some(address), None),
+        Query::Egress { question, .. }
+        | Query::Ingress { question, .. }
+        | Query::Peer { question, .. }
+        | Query::Ended { question, .. } => (Some(question.subject), Some(question.peer)),
+        Query::Related { .. } => (None, None),
     };
-    std::iter::once(one).chain(other)
+    one.into_iter().chain(other)
 }
 
 fn zone(query: &Query) -> Option<u16> {
     match *query {
-        Query::Egress { zone, .. } | Query::Ingress { zone, .. } => Some(zone),
-        Query::TunnelSource { .. } | Query::Route { .. } | Query::Vacant { .. } => None,
+        Query::Egress { zone, .. }
+        | Query::Ingress { zone, .. }
+        | Query::Peer { zone, .. }
+        | Query::Related { zone, .. }
+        | Query::Ended { zone, .. } => Some(zone),
+        Query::TunnelSource { .. } | Query::Route { .. } | Query::Gate { .. } | Query::Vacant { .. } => None,
     }
 }
 

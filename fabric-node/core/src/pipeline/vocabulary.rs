@@ -137,6 +137,13 @@ pub const TO_NODE: u32 = 0x2_0000;
 pub const ANSWER: u32 = 0x4_0000;
 /// In `reg0`: a pod's packet to the port of tunnels.
 pub const OWN_TUNNEL: u32 = 0x8_0000;
+/// In `reg0`: the sender's end allows a new conversation, and Output is to commit it in the sender's zone: not before
+/// every end that is judged on this node has allowed it. Otherwise two pods that may not reach each other could send at
+/// the same time, and each would take the other's packet for an answer.
+pub const COMMIT: u32 = 0x100_0000;
+/// In `reg0`: the receiver's end has yet to be asked. Where the receiver is on another node and policies speak of it,
+/// there is no way for such packets but by Egress again, which then judges the other end.
+pub const PEER: u32 = 0x200_0000;
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -155,9 +162,25 @@ pub const REG_OUTPUT: Field = Field::REG2;
 pub const REG_ZONE_IN: Field = Field::REG3;
 /// `reg4`: an address on its way from one field to another.
 pub const REG_SCRATCH: Field = Field::REG4;
+/// `reg5`: the mark with which the sender's zone is committed.
+pub const REG_MARK: Field = Field::REG5;
+/// `reg6` and `reg7` in one: the decision with which the sender's zone is committed.
+pub const REG_DECISION: Field = Field::XREG3;
 
 /// In `ct_mark`: policy has allowed this conversation in this zone.
 pub const JUDGED: u32 = 0x1;
+/// In `ct_mark`: policy has allowed some ports of this pair. The userspace connection tracking of OVS knows one
+/// connection of a pair in SCTP, whatever the ports, so every packet is judged.
+pub const SEEN: u32 = 0x2;
+/// The bits of `ct_mark` that have a meaning.
+pub const MARKS: u32 = JUDGED | SEEN;
+
+/// First byte of the `userdata` of a packet that waits for its flows.
+pub const PUNTED: u8 = 1;
+/// First byte of the `userdata` of the copy of a packet that was denied.
+pub const DENIED: u8 = 2;
+/// Bytes of such a copy: enough for every header that is named in a log.
+pub const COPY_LENGTH: u16 = 128;
 
 /// Priorities, by meaning. Learned flows never overlap in disagreement, so one is enough for them.
 pub mod priority {
@@ -167,6 +190,8 @@ pub mod priority {
     pub const DISCOVERY: u16 = 200;
     /// Drops that only [`DISCOVERY`] may get past.
     pub const FORGED_DISCOVERY: u16 = 180;
+    /// Drops of conversations that were ended: whatever else would let their packets pass.
+    pub const ENDED: u16 = 170;
     /// Multicast: below discovery, above a pod's other traffic.
     pub const MULTICAST: u16 = 160;
     /// Static flows of pods and of the node.
@@ -188,6 +213,8 @@ pub const HOST_NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1
 
 /// Seconds without a packet after which a learned verdict goes.
 pub const VERDICT_IDLE_SECONDS: u16 = 600;
+/// Seconds without a packet after which an ended conversation cannot come back by what is still on its way.
+pub const ENDED_IDLE_SECONDS: u16 = 150;
 /// Seconds for which an address that nobody has is not asked about again.
 pub const VACANT_SECONDS: u16 = 2;
 
@@ -217,11 +244,19 @@ pub enum Kind {
     Ingress = 7,
     /// Learned, for a moment: nobody has the address.
     Vacant = 8,
+    /// Learned: the ingress verdict of a pod on another node.
+    Peer = 9,
+    /// Learned: new conversations to an address need the verdict of a [`Kind::Peer`] flow.
+    Gate = 10,
+    /// Learned: ICMP errors about conversations whose packets are judged one by one.
+    Related = 11,
+    /// Learned, for a while: a conversation was cut.
+    Ended = 12,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Node,
         Kind::Pod,
         Kind::Drop,
@@ -230,6 +265,10 @@ impl Kind {
         Kind::Route,
         Kind::Ingress,
         Kind::Vacant,
+        Kind::Peer,
+        Kind::Gate,
+        Kind::Related,
+        Kind::Ended,
     ];
 
     /// Whether flows of this kind come from packets.
@@ -250,6 +289,10 @@ impl Kind {
             Kind::Route => "route",
             Kind::Ingress => "ingress",
             Kind::Vacant => "vacant",
+            Kind::Peer => "peer",
+            Kind::Gate => "gate",
+            Kind::Related => "related",
+            Kind::Ended => "ended",
         }
     }
 }
@@ -405,6 +448,9 @@ const FIRST_POD_METER: u32 = 16;
 pub const HOST_METER: u32 = 1;
 /// Meter for new conversations that tunnels bring to the node itself.
 pub const TUNNEL_METER: u32 = 2;
+/// Meter for the copies of denied packets. It is nobody's in particular: a pod that is flooded with what it may not
+/// receive must not lose its new conversations to the log.
+pub const LOG_METER: u32 = 3;
 
 /// Meter for new conversations that a pod opens.
 #[must_use]

@@ -7,7 +7,7 @@ use policy::{Direction, Location, Question};
 use super::super::vocabulary::{Origin, Table};
 use super::decide::{Decision, decide, tunnel_address, tunnel_to};
 use super::packet::{Punt, Tuple};
-use super::{Context, Pods, Query};
+use super::{Context, Part, Pods, Query};
 
 /// What becomes of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,11 @@ impl<P: Pods> Answering<'_, P> {
         let Some(pod) = self.context.pods.by_port(self.punt.in_port) else { return Verdict::Drop };
         let Tuple { source, destination, traffic } = self.punt.tuple;
         let question = Question { direction: Direction::Egress, subject: source, peer: destination, traffic };
-        if self.ask(Query::Egress { zone: pod.zone, question }) { self.route() } else { Verdict::Drop }
+        if self.ask(Query::Egress { zone: pod.zone, question, part: Part::Whole }) {
+            self.route()
+        } else {
+            Verdict::Drop
+        }
     }
 
     /// The way there, and for a remote address the way back as well: established traffic never needs the agent.
@@ -131,6 +135,6 @@ impl<P: Pods> Answering<'_, P> {
         let Some(pod) = self.context.pods.by_address(destination) else { return Verdict::Drop };
         let question =
             Question { direction: Direction::Ingress, subject: destination, peer: source, traffic };
-        self.resume_if(Query::Ingress { zone: pod.zone, question })
+        self.resume_if(Query::Ingress { zone: pod.zone, question, part: Part::Whole })
     }
 }

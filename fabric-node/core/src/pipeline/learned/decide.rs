@@ -15,7 +15,7 @@ use super::super::vocabulary::{
     Cookie, Kind, Origin, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, RETRY, TO_NODE, Table, VACANT_SECONDS,
     VERDICT_IDLE_SECONDS, octets, priority, stable_id,
 };
-use super::{Context, Pods, Query};
+use super::{Context, Part, Pods, Query};
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,17 @@ pub struct Decision {
     pub allows: bool,
     /// Why, where a rule decided.
     pub because: Option<Because>,
+    /// Why it would be denied if the policies in audit mode were enforced too, although it is allowed.
+    pub audit: Option<Because>,
+    /// The packets that the verdict is for, where a rule decided.
+    pub region: Option<Region>,
+}
+
+impl Decision {
+    /// A flow that no policy has a say in.
+    fn plain(flow: Flow, allows: bool) -> Decision {
+        Decision { flow, allows, because: None, audit: None, region: None }
+    }
 }
 
 /// Answers a query; `None` where nothing can be said (the pod is gone, or the address
@@ -34,10 +45,16 @@ pub struct Decision {
 pub fn decide<P: Pods>(query: &Query, context: &Context<'_, P>) -> Option<Decision> {
     match query {
         Query::TunnelSource { tunnel, source } => Some(tunnel_source(*tunnel, *source, context)),
-        Query::Egress { zone, question } => egress(*zone, question, context),
-        Query::Ingress { zone, question } => ingress(*zone, question, context),
+        Query::Egress { zone, question, part: Part::Whole } => egress(*zone, question, context),
+        Query::Ingress { zone, question, part: Part::Whole } => ingress(*zone, question, context),
         Query::Route { destination } => route(*destination, context),
         Query::Vacant { port, destination } => vacant(*port, *destination, context),
+        Query::Egress { .. }
+        | Query::Ingress { .. }
+        | Query::Peer { .. }
+        | Query::Gate { .. }
+        | Query::Related { .. }
+        | Query::Ended { .. } => None,
     }
 }
 
@@ -73,7 +90,7 @@ fn tunnel_source<P>(tunnel: IpAddr, inner: IpAddr, context: &Context<'_, P>) -> 
         flow.hard_timeout = VACANT_SECONDS;
         flow.flags = FlowFlags::SEND_FLOW_REM;
     }
-    Decision { flow, allows, because: None }
+    Decision::plain(flow, allows)
 }
 
 fn egress<P: Pods>(zone: u16, question: &Question, context: &Context<'_, P>) -> Option<Decision> {
@@ -126,7 +143,8 @@ fn verdict(
     judgement: Judgement,
 ) -> Decision {
     let allows = judgement.verdict == Verdict::Allow;
-    let Region { peer, protocol, ports } = judgement.region;
+    let Judgement { because, audit, region, .. } = judgement;
+    let Region { peer, protocol, ports } = region;
     let (base, mask) = match ports {
         PortBlock::All => (0, 0),
         PortBlock::Block { base, mask } => (base, mask),
@@ -139,11 +157,11 @@ fn verdict(
         &[peer.prefix_len(), u8::from(protocol.is_some()), protocol.unwrap_or(0), u8::from(allows)],
         &base.to_be_bytes(),
         &mask.to_be_bytes(),
-        &judgement.because.stable_hash().to_be_bytes(),
+        &because.stable_hash().to_be_bytes(),
     ]);
     let mut flow = learned(kind, id, table, matches);
     flow.flags = FlowFlags::SEND_FLOW_REM;
-    if judgement.because.is_provisional() {
+    if because.is_provisional() {
         flow.hard_timeout = VACANT_SECONDS;
     } else {
         flow.idle_timeout = VERDICT_IDLE_SECONDS;
@@ -151,7 +169,7 @@ fn verdict(
     if allows {
         flow.actions = vec![clear_retry(), commit(zone, id), go(next)];
     }
-    Decision { flow, allows, because: Some(judgement.because) }
+    Decision { flow, allows, because: Some(because), audit, region: Some(region) }
 }
 
 fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
@@ -179,7 +197,7 @@ fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
     let matches = destination(not_from(Origin::Tunnel), prefix);
     let mut flow = learned(Kind::Route, id, Table::Route, matches);
     flow.actions = actions;
-    Some(Decision { flow, allows: true, because: None })
+    Some(Decision::plain(flow, true))
 }
 
 /// What tells the way from others, and the actions.
@@ -232,7 +250,7 @@ fn vacant<P: Pods>(port: u32, to: IpAddr, context: &Context<'_, P>) -> Option<De
     let mut flow = learned(Kind::Vacant, id, Table::Route, matches);
     flow.hard_timeout = VACANT_SECONDS;
     flow.flags = FlowFlags::SEND_FLOW_REM;
-    Some(Decision { flow, allows: false, because: None })
+    Some(Decision::plain(flow, false))
 }
 
 fn learned(kind: Kind, id: u64, table: Table, matches: Match) -> Flow {

@@ -12,7 +12,7 @@ mod revive;
 
 use std::net::IpAddr;
 
-use policy::{Question, World};
+use policy::{Direction, Question, World};
 
 use super::site::{LocalPod, Site};
 use super::vocabulary::Kind;
@@ -36,8 +36,10 @@ pub enum Query {
     Egress {
         /// Zone of the sending pod.
         zone: u16,
-        /// The conversation.
+        /// The conversation, or for [`Part::Back`] the one that the packet answers: then of direction ingress.
         question: Question,
+        /// The packets of it that are meant.
+        part: Part,
     },
     /// Which way does this address lie?
     Route {
@@ -48,8 +50,10 @@ pub enum Query {
     Ingress {
         /// Zone of the receiving pod.
         zone: u16,
-        /// The conversation.
+        /// The conversation, or for [`Part::Back`] the one that the packet answers: then of direction egress.
         question: Question,
+        /// The packets of it that are meant.
+        part: Part,
     },
     /// Is there still no way to this address, for the sender behind this port?
     Vacant {
@@ -58,6 +62,49 @@ pub enum Query {
         /// The address.
         destination: IpAddr,
     },
+    /// May that pod of another node receive this from the pod of this zone?
+    Peer {
+        /// Zone of the sending pod.
+        zone: u16,
+        /// The conversation as the receiver sees it: the subject is the remote pod, the peer the local one.
+        question: Question,
+        /// The packets of it that are meant; never [`Part::Back`].
+        part: Part,
+    },
+    /// Do new conversations to this address need the verdict of its own end?
+    Gate {
+        /// An address of a pod of another node.
+        destination: IpAddr,
+    },
+    /// Is there still a pod that ICMP errors about conversations of [`Part::Back`] are for or from?
+    Related {
+        /// Its zone.
+        zone: u16,
+        /// Egress for what it sends, ingress for what it receives.
+        direction: Direction,
+    },
+    /// Is this TCP conversation, which was cut, still forbidden?
+    Ended {
+        /// Zone of the subject.
+        zone: u16,
+        /// The conversation, as one end of it sees it.
+        question: Question,
+        /// The port that it was opened from.
+        source_port: u16,
+    },
+}
+
+/// Which packets of a conversation a query is about. In a region of all ports they are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Packets that are no fragments.
+    Whole,
+    /// First fragments: the switch knows their ports from connection tracking only.
+    First,
+    /// Later fragments, which show no ports.
+    Later,
+    /// Answers in SCTP, where an answer is not told from a new association by connection tracking.
+    Back,
 }
 
 impl Query {
@@ -70,6 +117,10 @@ impl Query {
             Query::Route { .. } => Kind::Route,
             Query::Ingress { .. } => Kind::Ingress,
             Query::Vacant { .. } => Kind::Vacant,
+            Query::Peer { .. } => Kind::Peer,
+            Query::Gate { .. } => Kind::Gate,
+            Query::Related { .. } => Kind::Related,
+            Query::Ended { .. } => Kind::Ended,
         }
     }
 }

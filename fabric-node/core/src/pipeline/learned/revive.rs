@@ -7,7 +7,7 @@ use policy::{Direction, Family, Question, Traffic};
 
 use super::super::fields::{ETH_IPV4, ETH_IPV6};
 use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT};
-use super::{Pods, Query};
+use super::{Part, Pods, Query};
 
 /// The query that a flow of an earlier run answered, with the first packet of its region
 /// as the sample; `None` for flows that are not worth keeping or not the agent's.
@@ -21,14 +21,15 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
         Kind::Egress => {
             let pod = pods.by_port(small(matches, Field::IN_PORT)?)?;
             let question = sample(matches, Direction::Egress, &pod.addresses, destination(matches)?)?;
-            Some(Query::Egress { zone: pod.zone, question })
+            Some(Query::Egress { zone: pod.zone, question, part: Part::Whole })
         }
         Kind::Ingress => {
             let pod = pods.by_port(small(matches, REG_OUTPUT)?)?;
             let question = sample(matches, Direction::Ingress, &pod.addresses, source(matches)?)?;
-            Some(Query::Ingress { zone: pod.zone, question })
+            Some(Query::Ingress { zone: pod.zone, question, part: Part::Whole })
         }
         Kind::Route => Some(Query::Route { destination: destination(matches)? }),
+        Kind::Peer | Kind::Gate | Kind::Related | Kind::Ended => None,
         Kind::Vacant | Kind::Node | Kind::Pod | Kind::Drop => None,
     }
 }
