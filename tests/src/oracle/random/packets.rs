@@ -57,6 +57,10 @@ impl Landmarks {
     /// An address of the family of another one.
     pub fn address(&self, dice: &mut Dice, like: IpAddr) -> IpAddr {
         let known = dice.pick(self.addresses(like.is_ipv4())).unwrap_or(like);
+        let resident = dice.pick(&self.subjects).filter(|ip| ip.is_ipv4() == like.is_ipv4());
+        if dice.percent(40) {
+            return resident.unwrap_or(known);
+        }
         match dice.below(20) {
             0 => any_address(dice, like),
             1 => address(known, number(known).wrapping_add(1)),

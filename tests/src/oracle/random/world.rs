@@ -35,7 +35,12 @@ impl World {
                 manifests.push(base::node(dice, name));
             }
         }
+        let known = namespaces(&manifests);
         for namespace in NAMESPACES {
+            // Nearly every pod is of a namespace that is known.
+            if !known.contains(&namespace) && !dice.percent(10) {
+                continue;
+            }
             for name in NAMES.into_iter().take(dice.between(1, 4)) {
                 manifests.push(base::pod(dice, namespace, name));
             }
@@ -50,6 +55,14 @@ impl World {
         }
         World { manifests, tenants }
     }
+}
+
+/// The namespaces of the alphabet that there are.
+fn namespaces(manifests: &[Value]) -> Vec<&'static str> {
+    let is_there = |name: &&str| {
+        manifests.iter().any(|object| object["kind"] == "Namespace" && object["metadata"]["name"] == **name)
+    };
+    NAMESPACES.into_iter().filter(is_there).collect()
 }
 
 fn base_claims(dice: &mut Dice) -> usize {
@@ -74,7 +87,9 @@ pub fn another_object(dice: &mut Dice, manifests: &[Value], tenants: bool) -> Va
 }
 
 fn object(dice: &mut Dice, kind: &str, manifests: &[Value], tenants: bool) -> Value {
-    let namespace = dice.word(&NAMESPACES);
+    let known = namespaces(manifests);
+    let among: &[&str] = if dice.percent(90) && !known.is_empty() { &known } else { &NAMESPACES };
+    let namespace = dice.word(among);
     match kind {
         "Namespace" => base::namespace(dice, namespace, tenants),
         "Node" => {
