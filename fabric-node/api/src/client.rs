@@ -91,7 +91,11 @@ pub async fn world(socket: &Path) -> Result<World, ClientError> {
     json(socket, "/v1/world").await
 }
 
-async fn json<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<T, ClientError> {
+/// The answer to `GET path`, read.
+///
+/// # Errors
+/// [`ClientError`] says what to do.
+pub async fn json<T: DeserializeOwned>(socket: &Path, path: &str) -> Result<T, ClientError> {
     read(socket, path, &get(socket, path).await?)
 }
 

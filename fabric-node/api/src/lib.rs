@@ -6,6 +6,11 @@
 //! |---|---|
 //! | `GET /v1/status` | [`Status`] |
 //! | `GET /v1/world` | [`World`] |
+//! | `POST /v1/verdict` with a [`verdict::Query`] | [`verdict::Report`] |
+//! | `POST /v1/check` with a [`verdict::CheckQuery`] | [`verdict::Check`] |
+//! | `POST /v1/matrix` with a [`verdict::MatrixQuery`] | [`verdict::Matrix`] |
+//! | `GET /v1/pods?after=NAMESPACE/NAME` | [`verdict::PodsPage`] |
+//! | `GET /v1/lint` | [`verdict::Lint`] |
 //! | `GET /metrics` | Prometheus text format 0.0.4 |
 //! | `GET /healthz` | 200 where the agent's own task answers, else 503 |
 //! | `GET /readyz` | 200 where the agent attaches containers, else 503; the body says what it waits for |
@@ -18,6 +23,7 @@
 pub mod client;
 mod problem;
 mod status;
+pub mod verdict;
 mod world;
 
 pub use problem::{Error, Problem};

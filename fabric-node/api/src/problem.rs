@@ -28,6 +28,17 @@ pub struct Problem {
     pub message: String,
 }
 
+impl From<policy::manifest::Problem> for Problem {
+    fn from(problem: policy::manifest::Problem) -> Problem {
+        Problem {
+            source: problem.source.to_string(),
+            object: problem.object.map(|object| object.to_string()),
+            field: problem.field,
+            message: problem.message,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.source)?;
