@@ -7,5 +7,6 @@ pub mod frames;
 pub mod house;
 pub mod lab;
 pub mod oracle;
+pub mod probe;
 pub mod traffic;
 pub mod trial;

@@ -166,7 +166,7 @@ fn length(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-fn with_pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, message: &[u8]) -> [u8; 2] {
+pub(super) fn with_pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, message: &[u8]) -> [u8; 2] {
     let mut bytes = Vec::with_capacity(40 + message.len());
     for address in [from, to] {
         match address {
@@ -181,7 +181,7 @@ fn with_pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, message: &[u8]) ->
 }
 
 /// The internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> [u8; 2] {
+pub(super) fn checksum(bytes: &[u8]) -> [u8; 2] {
     let words = bytes.chunks(2).map(|pair| match *pair {
         [high, low] => u32::from(high) << 8 | u32::from(low),
         [high] => u32::from(high) << 8,

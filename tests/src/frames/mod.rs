@@ -6,6 +6,7 @@
 pub mod build;
 pub mod forgery;
 mod mark;
+pub mod segment;
 mod tap;
 
 pub use mark::{Mark, marks};

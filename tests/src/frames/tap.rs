@@ -1,10 +1,12 @@
 //! A device seen and used below IP (`packet(7)`).
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::libc::PACKET_OUTGOING;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt,
     socket, sockopt,
@@ -66,6 +68,13 @@ impl Tap {
                 }
             }
         }
+    }
+
+    /// Waits until a frame is there, or this long.
+    pub fn wait(&self, patience: Duration) {
+        let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+        // Interrupted or broken: whoever asks for the frames finds out.
+        let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], timeout);
     }
 
     /// The frames that came in since the last call; not those that this host sent itself.

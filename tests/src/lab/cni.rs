@@ -24,7 +24,7 @@ pub struct Attachment<'a> {
     pub container: &'a str,
     /// Namespace of the pod, by name.
     pub netns: &'a str,
-    /// `NS/NAME` of the pod.
+    /// `NS/NAME` of the pod; empty for a container that is none.
     pub pod: &'a str,
     /// `metadata.uid` of the pod, where it has one.
     pub uid: Option<&'a str>,
@@ -122,6 +122,13 @@ fn call(
 }
 
 fn attachment(plugin: &mut Command, of: &Attachment<'_>) {
+    plugin
+        .env("CNI_CONTAINERID", of.container)
+        .env("CNI_NETNS", netns::path(of.netns))
+        .env("CNI_IFNAME", IFNAME);
+    if of.pod.is_empty() {
+        return;
+    }
     let (namespace, name) = of.pod.split_once('/').unwrap_or(("default", of.pod));
     let mut args = format!(
         "IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name};K8S_POD_INFRA_CONTAINER_ID={}",
@@ -130,6 +137,5 @@ fn attachment(plugin: &mut Command, of: &Attachment<'_>) {
     if let Some(uid) = of.uid {
         args += &format!(";K8S_POD_UID={uid}");
     }
-    plugin.env("CNI_CONTAINERID", of.container).env("CNI_NETNS", netns::path(of.netns));
-    plugin.env("CNI_IFNAME", IFNAME).env("CNI_ARGS", args);
+    plugin.env("CNI_ARGS", args);
 }
