@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fabric_api::{State, Status, World, WorldCounts};
+use fabric_api::{State, Status, Store, World, WorldCounts, verdict};
 use fabric_node::serve::client::{self, ClientError};
 use fabric_node::serve::{Ask, Handle, ServeConfig, start};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -33,7 +34,8 @@ impl Place {
     fn agent(&self, state: State, waiting_for: &[&str]) -> Handle {
         let (asks, questions) = mpsc::channel(8);
         let waiting_for = waiting_for.iter().map(|&lack| lack.to_owned()).collect();
-        let status = Status { node: "n1".to_owned(), state, waiting_for, ..Status::default() };
+        let store = Store { synced: state != State::Starting, ..Store::default() };
+        let status = Status { node: "n1".to_owned(), state, waiting_for, store, ..Status::default() };
         tokio::spawn(answer(questions, status));
         start(&self.config(), asks).expect("the socket is ours")
     }
@@ -55,8 +57,55 @@ async fn answer(mut questions: mpsc::Receiver<Ask>, status: Status) {
                 let counts = WorldCounts { pods: 3, ..WorldCounts::default() };
                 let _ = sender.send(World { synced: true, counts, problems: Vec::new() });
             }
+            Ask::Look(look) => {
+                if status.store.synced {
+                    look.at(&cluster());
+                }
+            }
+            Ask::Lint(sender) => {
+                let lint = || verdict::lint(&cluster(), Vec::new(), |_| None);
+                let _ = sender.send(status.store.synced.then(lint));
+            }
         }
     }
+}
+
+/// A web server, a client that may ask it on port 80, and one that may not; and a policy for nobody.
+fn cluster() -> policy::World {
+    let mut world = policy::World::new();
+    let pod = |name: &str, ip: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": "shop", "name": name, "labels": {"app": name}},
+            "spec": {"nodeName": "n1"}, "status": {"phase": "Running", "podIPs": [{"ip": ip}]},
+        })
+    };
+    let policy = |name: &str, selects: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {
+                "podSelector": {"matchLabels": {"app": selects}},
+                "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "client"}}}], "ports": [{"port": 80}]}],
+            },
+        })
+    };
+    let manifests = [
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+               "status": {"addresses": [{"type": "InternalIP", "address": "192.168.77.1"}]}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+        pod("web", "10.0.0.1"),
+        pod("client", "10.0.0.2"),
+        pod("stranger", "10.0.0.3"),
+        policy("web-in", "web"),
+        policy("nobody-in", "nobody"),
+    ];
+    for manifest in manifests {
+        let admission = policy::manifest::admit(&policy::manifest::Source::api(), manifest);
+        assert_eq!(admission.problems, []);
+        world.apply(policy::Edit::Put(admission.object.expect("it is good")));
+    }
+    world
 }
 
 /// Sends bytes and reads the whole answer.
@@ -81,7 +130,7 @@ async fn status_and_world_come_as_the_agent_says() {
     let world = client::world(handle.socket()).await.expect("it answers");
     assert!(world.synced);
     assert_eq!(world.counts.pods, 3);
-    let json: serde_json::Value =
+    let json: Value =
         serde_json::from_slice(&client::get(handle.socket(), "/v1/status").await.expect("it answers"))
             .expect("JSON");
     assert_eq!(json["state"], "running");
@@ -124,13 +173,136 @@ async fn what_is_not_there_says_what_is() {
     let unknown = ask(&handle, "GET", "/v2/status").await;
     assert!(unknown.starts_with("HTTP/1.1 404 "), "{unknown}");
     assert!(unknown.ends_with(
-        r#"{"error":"/v2/status is nothing here; ask /v1/status, /v1/world, /metrics, /healthz or /readyz"}"#
+        r#"{"error":"/v2/status is nothing here; ask /v1/status, /v1/world, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint, /metrics, /healthz or /readyz"}"#
     ));
     let refused = ask(&handle, "POST", "/v1/status").await;
     assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");
-    assert!(refused.ends_with(r#"{"error":"this socket answers GET only"}"#), "{refused}");
+    assert!(refused.ends_with(r#"{"error":"/v1/status answers GET only"}"#), "{refused}");
     let error = client::get(handle.socket(), "/nothing").await.expect_err("it is not there");
     assert!(error.to_string().starts_with("/nothing is nothing here"), "{error}");
+}
+
+/// Asks with a body and reads the status and the body of the answer.
+async fn post(handle: &Handle, path: &str, body: &Value) -> (String, Value) {
+    let body = body.to_string();
+    let head = "Host: x\r\nConnection: close\r\nContent-Type: application/json";
+    let request = format!("POST {path} HTTP/1.1\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let answer = raw(handle, &request).await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).expect("a status").to_owned();
+    (status, serde_json::from_str(body).expect("JSON"))
+}
+
+#[tokio::test]
+async fn a_verdict_comes_with_what_was_looked_at() {
+    let place = Place::new();
+    let handle = place.agent(State::Running, &[]);
+    let ask = json!({"from": "shop/client", "to": "10.0.0.1", "protocol": "TCP", "port": 80});
+    let (status, report) = post(&handle, "/v1/verdict", &ask).await;
+    assert_eq!((status.as_str(), &report["verdict"]), ("200", &json!("allow")));
+    assert_eq!(report["to"]["resident"], "Pod shop/web on n1");
+    assert_eq!(report["ingress"]["policy"]["name"], "web-in");
+    assert!(report["ingress"]["steps"].as_array().is_some_and(|steps| !steps.is_empty()), "{report}");
+    let ask = json!({"from": "shop/stranger", "to": "shop/web", "protocol": "TCP", "port": 80});
+    let (_, report) = post(&handle, "/v1/verdict", &ask).await;
+    assert_eq!(report["verdict"], "deny");
+    assert_eq!(report["egress"]["verdict"], "allow");
+    assert_eq!(report["ingress"]["verdict"], "deny");
+}
+
+#[tokio::test]
+async fn many_questions_come_in_bounded_portions() {
+    let place = Place::new();
+    let handle = place.agent(State::Running, &[]);
+    let question = |from: &str| json!({"from": from, "to": "shop/web", "protocol": "TCP", "port": 80});
+    let some = json!({"questions": [question("shop/client"), question("shop/gone"), question("10.0.0.3")]});
+    let (status, check) = post(&handle, "/v1/check", &some).await;
+    assert_eq!(status, "200");
+    assert_eq!(check["answers"][0]["verdict"], "allow");
+    assert_eq!(check["answers"][1], json!({"error": "there is no pod shop/gone"}));
+    assert_eq!(check["answers"][2]["verdict"], "deny");
+    let many = vec![question("shop/client"); verdict::CHECK_MOST + 1];
+    let (status, error) = post(&handle, "/v1/check", &json!({"questions": many})).await;
+    assert_eq!(status, "413", "{error}");
+
+    let pods: Value =
+        serde_json::from_slice(&client::get(handle.socket(), "/v1/pods").await.expect("pods")).expect("JSON");
+    assert_eq!(pods["pods"][2], json!({"pod": "shop/web", "addresses": ["10.0.0.1"]}));
+    let rest = client::get(handle.socket(), "/v1/pods?after=shop/stranger").await.expect("pods");
+    assert_eq!(rest, r#"{"pods":[{"pod":"shop/web","addresses":["10.0.0.1"]}]}"#);
+
+    let table = json!({
+        "from": ["10.0.0.2", "10.0.0.3"], "to": ["10.0.0.1", "10.0.0.2", "fd00::1"],
+        "traffic": [{"protocol": "TCP", "port": 80}, {"protocol": "ICMP"}],
+    });
+    let (_, matrix) = post(&handle, "/v1/matrix", &table).await;
+    assert_eq!(matrix, json!({"rows": [["aa-", "da-"], ["da-", "da-"]]}));
+    let (status, _) = post(
+        &handle,
+        "/v1/matrix",
+        &json!({
+            "from": vec!["10.0.0.2"; 50], "to": vec!["10.0.0.1"; 50], "traffic": [{"protocol": "ICMP"}],
+        }),
+    )
+    .await;
+    assert_eq!(status, "413");
+}
+
+#[tokio::test]
+async fn a_bad_question_says_what_is_wanted() {
+    let place = Place::new();
+    let handle = place.agent(State::Running, &[]);
+    for (body, status, says) in [
+        (
+            json!({"from": "shop/web", "to": "nowhere", "protocol": "TCP", "port": 80}),
+            "422",
+            "neither a pod nor an address",
+        ),
+        (json!({"from": "shop/web", "to": "10.0.0.2", "protocol": "TCP"}), "422", "TCP wants a port"),
+        (
+            json!({"from": "shop/web", "to": "10.0.0.2", "protocol": "ICMP", "port": 8}),
+            "422",
+            "ICMP has no ports",
+        ),
+        (
+            json!({"from": "shop/gone", "to": "10.0.0.2", "protocol": "ICMP"}),
+            "422",
+            "there is no pod shop/gone",
+        ),
+        (
+            json!({"from": "shop/web", "to": "fd00::1", "protocol": "ICMP"}),
+            "422",
+            "no address of the same family",
+        ),
+    ] {
+        let (answered, error) = post(&handle, "/v1/verdict", &body).await;
+        assert_eq!(answered, status, "{error}");
+        assert!(error["error"].as_str().is_some_and(|error| error.contains(says)), "{says}: {error}");
+    }
+    let wrong = ask(&handle, "GET", "/v1/verdict").await;
+    assert!(wrong.contains("/v1/verdict answers POST only"), "{wrong}");
+    let wrong = ask(&handle, "GET", "/v1/pods?after=x").await;
+    assert!(wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("NAMESPACE/NAME is wanted"), "{wrong}");
+}
+
+#[tokio::test]
+async fn findings_name_the_policy() {
+    let place = Place::new();
+    let handle = place.agent(State::Running, &[]);
+    let lint: verdict::Lint = client::json(handle.socket(), "/v1/lint").await.expect("it answers");
+    assert_eq!(lint.findings.len(), 1, "{lint:?}");
+    assert_eq!(lint.findings[0].object, "NetworkPolicy shop/nobody-in");
+}
+
+#[tokio::test]
+async fn nothing_is_judged_before_the_world_is_read() {
+    let place = Place::new();
+    let handle = place.agent(State::Starting, &[]);
+    let ask = json!({"from": "shop/client", "to": "shop/web", "protocol": "ICMP"});
+    let (status, error) = post(&handle, "/v1/verdict", &ask).await;
+    assert_eq!(status, "503", "{error}");
+    let error = client::get(handle.socket(), "/v1/lint").await.expect_err("there is none yet");
+    assert!(error.to_string().contains("has not delivered its first full list"), "{error}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fabric_api::{
     Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind,
-    Switch as SwitchStatus, TableFlows, World as WorldReport, WorldCounts,
+    Switch as SwitchStatus, TableFlows, World as WorldReport, WorldCounts, verdict,
 };
 use fabric_core::node::{AttachmentStatus, Node, StatusView};
 use fabric_core::pipeline::vocabulary::Cookie;
@@ -77,6 +77,17 @@ impl Reporter {
                     problems: problems(&view, rooms),
                 };
                 let _ = reply.send(report);
+            }
+            Ask::Look(look) => {
+                let view = node.status(Instant::now());
+                if view.world_synced {
+                    look.at(view.world);
+                }
+            }
+            Ask::Lint(reply) => {
+                let view = node.status(Instant::now());
+                let lint = || verdict::lint(view.world, rooms.intake.problems(), |_| None);
+                let _ = reply.send(view.world_synced.then(lint));
             }
             Ask::Brief(reply) => {
                 let _ = reply.send(self.status(node, rooms));
@@ -214,12 +225,7 @@ fn drops(dump: &[FlowStats]) -> BTreeMap<String, u64> {
 
 fn problems(view: &StatusView<'_>, rooms: &Rooms) -> Vec<Problem> {
     let mut problems = rooms.intake.problems();
-    problems.extend(view.world.problems().into_iter().map(|problem| Problem {
-        source: problem.source.to_string(),
-        object: problem.object.as_ref().map(ToString::to_string),
-        field: problem.field,
-        message: problem.message,
-    }));
+    problems.extend(view.world.problems().into_iter().map(Problem::from));
     let here = |room: &str, message: &String| Problem {
         source: room.to_owned(),
         object: None,

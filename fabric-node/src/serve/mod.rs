@@ -10,8 +10,10 @@ pub mod render;
 #[cfg(test)]
 mod sample;
 mod socket;
+mod verdict;
 
 pub use fabric_api::client;
+pub use verdict::Look;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +22,9 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
+use fabric_api::verdict::Lint;
 use fabric_api::{State as AgentState, Status, World};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -29,6 +32,9 @@ use tracing::error;
 
 /// Longest that the agent may take for an answer; it answers within a millisecond where it is well.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What can be asked in JSON.
+const PATHS: &str = "/v1/status, /v1/world, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint";
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +52,10 @@ pub enum Ask {
     Brief(oneshot::Sender<Status>),
     /// What it knows of the cluster.
     World(oneshot::Sender<World>),
+    /// What is to be read off the world; dropped where that has not been read.
+    Look(Look),
+    /// What is wrong with policies, and what could not be read; None while the world has not been read.
+    Lint(oneshot::Sender<Option<Lint>>),
 }
 
 /// Listens, within a tokio runtime, until the handle is dropped.
@@ -90,11 +100,16 @@ fn router(asks: mpsc::Sender<Ask>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/world", get(world))
+        .route("/v1/verdict", post(verdict::verdict))
+        .route("/v1/check", post(verdict::check))
+        .route("/v1/matrix", post(verdict::matrix))
+        .route("/v1/pods", get(verdict::pods))
+        .route("/v1/lint", get(verdict::lint))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .route("/readyz", get(readiness))
         .fallback(unknown)
-        .method_not_allowed_fallback(read_only)
+        .method_not_allowed_fallback(other_method)
         .with_state(Agent(asks))
 }
 
@@ -161,11 +176,14 @@ async fn readiness(State(agent): State<Agent>) -> Result<String, Refusal> {
 }
 
 async fn unknown(uri: axum::http::Uri) -> Refusal {
-    let message =
-        format!("{} is nothing here; ask /v1/status, /v1/world, /metrics, /healthz or /readyz", uri.path());
+    let message = format!("{} is nothing here; ask {PATHS}, /metrics, /healthz or /readyz", uri.path());
     refusal(StatusCode::NOT_FOUND, message)
 }
 
-async fn read_only() -> Refusal {
-    refusal(StatusCode::METHOD_NOT_ALLOWED, "this socket answers GET only".to_owned())
+async fn other_method(uri: axum::http::Uri) -> Refusal {
+    let message = match uri.path() {
+        path @ ("/v1/verdict" | "/v1/check" | "/v1/matrix") => format!("{path} answers POST only"),
+        path => format!("{path} answers GET only"),
+    };
+    refusal(StatusCode::METHOD_NOT_ALLOWED, message)
 }
