@@ -36,6 +36,10 @@ enum Difference {
     Member { asked: Question, member: Question },
     /// Two regions have packets in common, and not the answer.
     Overlap(Question, Question),
+    /// The explanation comes to another judgement.
+    Explanation(Question),
+    /// A policy denies what is sent to a pod that no policy is said to guard.
+    Guard(Question),
     /// Both ends together.
     Converse { from: IpAddr, to: IpAddr, asked: Question },
 }
@@ -64,6 +68,11 @@ impl Difference {
                 let (one, other) = (world.judge(one), world.judge(other));
                 one.region.overlaps(&other.region) && !is_same(&one, &other)
             }
+            Difference::Explanation(asked) => world.explain(asked).judgement != world.judge(asked),
+            Difference::Guard(asked) => {
+                let denies = world.judge(asked).because.policy().is_some();
+                asked.direction == Direction::Ingress && denies && !world.is_guarded(asked.subject)
+            }
             Difference::Converse { from, to, asked } => {
                 let conversation = world.converse(*from, *to, asked.traffic);
                 let traffic = asked.traffic;
@@ -76,7 +85,10 @@ impl Difference {
     /// The questions to ask, with both answers.
     fn answers(&self, world: &World, cluster: &Cluster) -> String {
         let questions = match self {
-            Difference::Shape(asked) | Difference::Converse { asked, .. } => vec![asked],
+            Difference::Shape(asked)
+            | Difference::Explanation(asked)
+            | Difference::Guard(asked)
+            | Difference::Converse { asked, .. } => vec![asked],
             Difference::Overlap(asked, member)
             | Difference::Verdict { asked, member }
             | Difference::Audit { asked, member }
@@ -163,6 +175,10 @@ impl Bed {
         let asked = self.question(dice);
         let judgement = self.world.judge(&asked);
         self.expect(Difference::Shape(asked));
+        self.expect(Difference::Guard(asked));
+        if dice.percent(20) {
+            self.expect(Difference::Explanation(asked));
+        }
         let members = Members::of(judgement.region, &self.landmarks);
         for index in 0..MEMBERS {
             let member = if index == 0 { asked } else { members.pick(dice, &asked) };

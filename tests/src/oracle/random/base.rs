@@ -13,7 +13,12 @@ pub(super) const NODES: [&str; 3] = ["n1", "n2", "n3"];
 pub(super) fn namespace(dice: &mut Dice, name: &str, tenants: bool) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(name));
-    metadata.insert("labels".to_owned(), labels(dice));
+    let mut own = labels(dice);
+    if let Some(labels) = own.as_object_mut().filter(|_| dice.percent(4)) {
+        // The API server sets this label; what a manifest says about it counts for nothing.
+        labels.insert("kubernetes.io/metadata.name".to_owned(), json!("a"));
+    }
+    metadata.insert("labels".to_owned(), own);
     if tenants && dice.percent(65) {
         let tenant = match dice.below(10) {
             0..4 => json!("red"),
@@ -36,6 +41,9 @@ pub(super) fn node(dice: &mut Dice, name: &str) -> Value {
     }
     if dice.percent(30) {
         addresses.push(json!({"type": "ExternalIP", "address": format!("203.0.113.{number}")}));
+    }
+    if dice.percent(5) {
+        addresses.push(json!({"type": "ExternalIP", "address": "203.0.113.9"}));
     }
     addresses.push(json!({"type": "Hostname", "address": name}));
     let mut metadata = json!({"name": name, "labels": labels(dice)});
@@ -76,6 +84,9 @@ pub(super) fn pod(dice: &mut Dice, namespace: &str, name: &str) -> Value {
         spec.insert("hostNetwork".to_owned(), json!(true));
         addresses.push(format!("192.168.77.{}", node.trim_start_matches('n')));
     } else {
+        if dice.percent(2) {
+            addresses.push(format!("192.168.77.{}", dice.between(1, 3)));
+        }
         for six in [false, true] {
             if dice.percent(if six { 55 } else { 92 }) {
                 addresses.push(pod_address(dice, six));
@@ -120,7 +131,8 @@ pub(super) fn claim(dice: &mut Dice, pods: &[&Value]) -> Value {
     let of_pod =
         |field: &str| pod.and_then(|pod| pod["metadata"][field].as_str()).unwrap_or("gone").to_owned();
     let (namespace, name, uid) = (of_pod("namespace"), of_pod("name"), of_pod("uid"));
-    if let Some(home) = pod.and_then(|pod| pod["spec"]["nodeName"].as_str()) {
+    let home = pod.and_then(|pod| pod["spec"]["nodeName"].as_str());
+    if let Some(home) = home.filter(|_| dice.percent(90)) {
         home.clone_into(&mut node);
     }
     let ident = match dice.below(10) {

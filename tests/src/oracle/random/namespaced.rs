@@ -55,7 +55,7 @@ fn rule(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
     if dice.percent(80) {
         let count = if dice.percent(10) { 0 } else { dice.between(1, 3) };
         let peers: Vec<Value> = (0..count).map(|_| peer(dice, namespaces)).collect();
-        rule.insert(field.to_owned(), json!(peers));
+        rule.insert(field.to_owned(), if dice.percent(2) { Value::Null } else { json!(peers) });
     }
     if dice.percent(65) {
         let count = if dice.percent(10) { 0 } else { dice.between(1, 3) };

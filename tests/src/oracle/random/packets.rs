@@ -23,9 +23,17 @@ impl Landmarks {
     /// The landmarks of a cluster.
     pub fn of(cluster: &Cluster) -> Landmarks {
         let mut addresses = BTreeSet::new();
-        for text in
-            ["8.8.8.8", "10.10.0.0", "10.10.2.3", "11.0.0.1", "2001:db8::1", "fd00:10::", "fd00:11::1"]
-        {
+        for text in [
+            "8.8.8.8",
+            "10.10.0.0",
+            "10.10.2.3",
+            "11.0.0.1",
+            "2001:db8::1",
+            "fd00:10::",
+            "fd00:11::1",
+            "::ffff:10.10.0.1",
+            "::",
+        ] {
             addresses.extend(text.parse::<IpAddr>().ok());
         }
         for manifest in cluster.manifests() {
