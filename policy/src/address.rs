@@ -82,6 +82,16 @@ pub(crate) fn to_number(address: IpAddr) -> u128 {
     }
 }
 
+/// How many bits two addresses have in common from the left; None where they are of different families.
+pub(crate) fn common_bits(a: IpAddr, b: IpAddr) -> Option<u8> {
+    let bits = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)).leading_zeros(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (u128::from(a) ^ u128::from(b)).leading_zeros(),
+        _ => return None,
+    };
+    u8::try_from(bits).ok()
+}
+
 /// The address of `family` by its number; None where an IPv4 address would need more than 32 bits.
 pub(crate) fn from_number(family: Family, number: u128) -> Option<IpAddr> {
     match family {

@@ -6,13 +6,16 @@
 //! the reason. Nothing here does IO or looks at a clock: the same edits give the same answers.
 
 pub mod address;
+mod digest;
 mod explanation;
+mod interval;
 pub mod label;
 pub mod manifest;
 mod name;
 pub mod object;
 mod question;
 pub mod region;
+mod rules;
 pub mod selector;
 mod verdict;
 mod world;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::fnv;
 use crate::name::{Name, ObjectRef};
 use crate::object::Tenant;
 use crate::question::Direction;
@@ -152,12 +153,6 @@ impl Because {
             other => fnv(&other.to_string()),
         }
     }
-}
-
-/// FNV-1a, 64 bits.
-fn fnv(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl fmt::Display for Because {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::address::common_bits;
 use crate::name::{Name, PodRef};
 use crate::object::{IpClaim, Node, Pod};
 
@@ -69,6 +70,18 @@ fn leave<T: Ord + Clone>(index: &mut BTreeMap<IpAddr, Holders<T>>, ip: IpAddr, h
     }
 }
 
+/// From which length on the prefixes around an address hold none of the index: the nearest ones on both sides tell.
+fn free_from<T>(index: &BTreeMap<IpAddr, T>, ip: IpAddr) -> u8 {
+    let below = index.range(..=ip).next_back();
+    let above = index.range(ip..).next();
+    below
+        .into_iter()
+        .chain(above)
+        .map(|(other, _)| common_bits(*other, ip).map_or(0, |bits| bits + 1))
+        .max()
+        .unwrap_or(0)
+}
+
 /// The addresses that a pod has by its status: none unless it is live and scheduled.
 pub(super) fn reported(pod: &Pod) -> &[IpAddr] {
     if pod.is_live() && pod.node.is_some() { &pod.ips } else { &[] }
@@ -110,6 +123,17 @@ impl Addresses {
     pub(super) fn meets(&self, net: &IpNet) -> bool {
         let bounds = || net.network()..=net.broadcast();
         self.claims.range(bounds()).next().is_some() || self.nodes.range(bounds()).next().is_some()
+    }
+
+    /// From which length on the prefixes around an address hold nobody's address by claim or report: one more
+    /// than the length of an address, where the address itself is somebody's.
+    pub(super) fn free_of_pods(&self, ip: IpAddr) -> u8 {
+        free_from(&self.claims, ip).max(free_from(&self.pods, ip))
+    }
+
+    /// From which length on the prefixes around an address hold no node's address.
+    pub(super) fn free_of_nodes(&self, ip: IpAddr) -> u8 {
+        free_from(&self.nodes, ip)
     }
 
     /// The addresses that more than one live pod reports, with those pods.

@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::addresses::reported;
-use super::{Change, Edit, Holder, Location, World};
+use super::{Change, Edit, Holder, Location, Member, World, Written};
 use crate::name::{Kind, Name, ObjectRef, PodRef};
-use crate::object::{EndpointSlice, IpClaim, Namespace, Node, Object, Pod, Service, Trace, claim_address};
+use crate::object::{
+    ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, NetworkPolicy, Node, Object, Pod, Service,
+    Trace, claim_address,
+};
+use crate::rules::Policy;
 
 /// What an address looked like at one moment, to tell whether an edit made a difference.
 type View = (Location, Who);
@@ -41,11 +46,10 @@ impl World {
             Object::Network(network) => networks(self.networks.put(network)),
             Object::IpClaim(claim) => self.put_claim(claim),
             Object::NetworkPolicy(policy) => {
-                let before = self.policies.entry(policy.namespace.clone()).or_default();
-                set(before, policy.name.clone(), Some(policy), Change::Policy(reference))
+                self.set_policy(policy.namespace.clone(), policy.name.clone(), Some(policy))
             }
             Object::ClusterNetworkPolicy(policy) => {
-                set(&mut self.cluster_policies, policy.name.clone(), Some(policy), Change::Policy(reference))
+                self.set_cluster_policy(policy.name.clone(), Some(policy))
             }
             Object::Service(service) => self.put_service(service, reference),
             Object::EndpointSlice(slice) => {
@@ -63,12 +67,8 @@ impl World {
             (Kind::Node, _) => self.set_node(name, None),
             (Kind::Network, _) => networks(self.networks.remove(&name)),
             (Kind::IpClaim, _) => self.remove_claim(&name),
-            (Kind::NetworkPolicy, Some(namespace)) => {
-                remove_nested(&mut self.policies, &namespace, &name, Change::Policy(reference))
-            }
-            (Kind::ClusterNetworkPolicy, _) => {
-                set(&mut self.cluster_policies, name, None, Change::Policy(reference))
-            }
+            (Kind::NetworkPolicy, Some(namespace)) => self.set_policy(namespace, name, None),
+            (Kind::ClusterNetworkPolicy, _) => self.set_cluster_policy(name, None),
             (Kind::Service, Some(namespace)) => {
                 remove_nested(&mut self.services, &namespace, &name, Change::Service(reference))
             }
@@ -79,10 +79,50 @@ impl World {
     }
 
     fn set_namespace(&mut self, name: Name, namespace: Option<Namespace>) -> Vec<Change> {
-        let as_before = self.tenants.exchange(self.namespaces.get(&name), namespace.as_ref());
-        let mut changes = set(&mut self.namespaces, name.clone(), namespace, Change::Namespace(name));
+        let before = self.namespaces.get(&name);
+        let labels = |namespace: Option<&Namespace>| namespace.map(|namespace| namespace.labels.clone());
+        let relabelled = labels(before) != labels(namespace.as_ref());
+        let as_before = self.tenants.exchange(before, namespace.as_ref());
+        let mut changes = set(&mut self.namespaces, name.clone(), namespace, Change::Namespace(name.clone()));
+        if relabelled {
+            self.classes.forget_of(&name, |_| true);
+        }
         if !as_before {
             changes.push(Change::Tenants);
+        }
+        changes
+    }
+
+    fn set_policy(&mut self, namespace: Name, name: Name, object: Option<NetworkPolicy>) -> Vec<Change> {
+        let policies = self.policies.entry(namespace.clone()).or_default();
+        let before = policies.get(&name).map(|written| Arc::clone(&written.policy));
+        if policies.get(&name).map(|written| &written.object) == object.as_ref() {
+            if policies.is_empty() {
+                self.policies.remove(&namespace);
+            }
+            return Vec::new();
+        }
+        let after = object.map(Written::from);
+        let both = before.into_iter().chain(after.as_ref().map(|written| Arc::clone(&written.policy)));
+        let both: Vec<Arc<Policy>> = both.collect();
+        let reference = ObjectRef::namespaced(Kind::NetworkPolicy, &namespace, &name);
+        match after {
+            Some(written) => drop(policies.insert(name, written)),
+            None => drop(policies.remove(&name)),
+        }
+        if policies.is_empty() {
+            self.policies.remove(&namespace);
+        }
+        self.classes
+            .forget_of(&namespace, |labels| both.iter().any(|policy| policy.subject.may_select(labels)));
+        vec![Change::Policy(reference)]
+    }
+
+    fn set_cluster_policy(&mut self, name: Name, object: Option<ClusterNetworkPolicy>) -> Vec<Change> {
+        let change = Change::Policy(ObjectRef::cluster(Kind::ClusterNetworkPolicy, &name));
+        let changes = set(&mut self.cluster_policies, name, object.map(Written::from), change);
+        if !changes.is_empty() {
+            self.classes.forget_all();
         }
         changes
     }
@@ -97,19 +137,23 @@ impl World {
     }
 
     fn set_pod(&mut self, reference: PodRef, pod: Option<Pod>) -> Vec<Change> {
-        let before = self.pods.get(&reference);
+        let before = self.pod(&reference);
         if before == pod.as_ref() {
             return Vec::new();
         }
         let mut concerned: BTreeSet<IpAddr> = self.addresses.claimed_by(&reference).collect();
         concerned.extend(before.into_iter().chain(&pod).flat_map(|pod| reported(pod).iter().copied()));
         let views = self.views(&concerned);
-        if let Some(before) = self.pods.remove(&reference) {
-            self.addresses.leave_pod(&before);
+        let before = self.pods.remove(&reference);
+        // The new class is entered before the old one is left: a pod that stays in its class keeps it known.
+        let class = pod.as_ref().map(|pod| self.classes.enter(pod));
+        if let Some(Member { pod, class }) = before {
+            self.addresses.leave_pod(&pod);
+            self.classes.leave(&pod, class);
         }
-        if let Some(pod) = pod {
+        if let (Some(pod), Some(class)) = (pod, class) {
             self.addresses.enter_pod(&pod);
-            self.pods.insert(reference.clone(), pod);
+            self.pods.insert(reference.clone(), Member { pod, class });
         }
         self.changes(Change::Pod(reference), views)
     }
@@ -169,7 +213,7 @@ impl World {
 
     fn view(&self, ip: IpAddr) -> View {
         let who = match self.holder(ip) {
-            Holder::Pod(pod) => Who::Pod(pod.reference.clone(), pod.uid.clone()),
+            Holder::Pod(Member { pod, .. }) => Who::Pod(pod.reference.clone(), pod.uid.clone()),
             Holder::Container(_) => Who::Container,
             Holder::Unknown => Who::Unknown,
             Holder::Node(node) => Who::Node(node.clone()),

@@ -1,46 +1,88 @@
 //! Who may talk to whom.
+//!
+//! The rules of one end are asked in this order, and the first that says something decides: a pod reaches itself, and
+//! its own node reaches it; the tenants of the two ends; ClusterNetworkPolicies of tier Admin; NetworkPolicies, where
+//! any isolates the pod in that direction; ClusterNetworkPolicies of tier Baseline. A peer whose pod is not known is
+//! denied for the moment as soon as it matters who it is.
 
 use std::net::IpAddr;
 
-use super::{Resident, World};
+use super::case::Case;
+use super::{Holder, Member, Resident, World};
 use crate::address::{Family, prefix};
-use crate::explanation::{Explanation, Finding, Outcome, Stage, Step};
-use crate::object::{Enforcement, Tenant};
+use crate::digest::Digest;
+use crate::name::Name;
+use crate::object::{Namespace, Pod, Tenant};
 use crate::question::{Direction, Question, Traffic};
-use crate::region::Region;
+use crate::region::{Region, widest_prefix};
+use crate::rules::{Identity, Program, numbers};
 use crate::verdict::{Because, Conversation, Judgement, Verdict};
 
+/// The one whose rules are asked.
+#[derive(Clone, Copy)]
+pub(super) enum Subject<'w> {
+    /// A live pod.
+    Pod(&'w Member, &'w Namespace),
+    /// A container that is no pod.
+    Container,
+    /// A node: it has no rules.
+    Node,
+    /// Nobody that is known.
+    Unknown,
+}
+
+/// What the tenants of the two ends come to.
+pub(super) enum TenantRule<'w> {
+    /// Nobody's tenant is looked at.
+    None,
+    /// They meet, or the peer is not a tenant matter.
+    Meet,
+    /// They keep apart.
+    Apart(&'w Tenant, &'w Tenant),
+    /// The peer's tenant is not known.
+    Unknown,
+}
+
 impl World {
-    /// Answers a question about a new conversation. A subject that is not known, or not known in full, is
-    /// denied for the moment.
+    /// Answers a question about a new conversation: whether the rules of the subject's end allow it. Both addresses
+    /// are of one family. A subject that is not known, or not known in full, is denied for the moment.
     pub fn judge(&self, question: &Question) -> Judgement {
-        let region = Region::whole(Family::of(question.peer));
-        let allow = |region, because| Judgement { verdict: Verdict::Allow, region, because, audit: None };
-        let deny = |region, because| Judgement { verdict: Verdict::Deny, region, because, audit: None };
-        let own = match self.resident(question.subject) {
-            Resident::Node(_) => return allow(region, Because::NoIsolation),
-            Resident::Unknown | Resident::Nobody => {
-                return deny(region, Because::UnknownSubject(question.subject));
-            }
-            Resident::Pod(_, namespace) => self.tenants.of(namespace),
-            Resident::Container(_) => &Tenant::Common,
+        let Question { direction, subject, peer, .. } = *question;
+        let whole = Region::whole(Family::of(peer));
+        let allow = |region| Judgement {
+            verdict: Verdict::Allow,
+            region,
+            because: Because::NoIsolation,
+            audit: None,
         };
-        if !self.has_tenants() {
-            return allow(region, Because::NoIsolation);
-        }
-        let peer = prefix(question.peer, Family::of(question.peer).bits());
-        let alone = Region { peer, ..region };
-        let other = match self.resident(question.peer) {
-            Resident::Pod(_, namespace) => self.tenants.of(namespace),
-            Resident::Container(_) => &Tenant::Common,
-            Resident::Unknown => return deny(alone, Because::UnknownPeer(question.peer)),
-            Resident::Node(_) | Resident::Nobody => return allow(alone, Because::NoIsolation),
+        let (who, own) = match self.subject(subject) {
+            Subject::Node => return allow(whole),
+            Subject::Unknown => return denied(whole, Because::UnknownSubject(subject)),
+            Subject::Container => (None, &Tenant::Common),
+            Subject::Pod(member, namespace) => (Some((member, namespace)), self.tenants.of(namespace)),
         };
-        if own.meets(other) {
-            allow(alone, Because::NoIsolation)
-        } else {
-            deny(alone, Because::Tenants { own: own.clone(), other: other.clone() })
+        let other = self.identity(peer);
+        let rule = self.tenant_rule(own, &other);
+        if let Some(because) = rule.denies(peer) {
+            let region = Region { peer: prefix(peer, u8::MAX), ..whole };
+            let itself = Judgement { verdict: Verdict::Allow, region, because: Because::Itself, audit: None };
+            return if peer == subject { itself } else { denied(region, because) };
         }
+        let by_tenant = matches!(rule, TenantRule::Meet);
+        let Some((member, namespace)) = who else {
+            let free = if by_tenant { self.addresses.free_of_pods(peer) } else { 0 };
+            let peer = widest_prefix(peer, |net| net.prefix_len() >= free);
+            return allow(Region { peer, ..whole });
+        };
+        let Some(program) = self.program_of(member, namespace) else {
+            return denied(whole, Because::UnknownSubject(subject));
+        };
+        let node = self.node_of(subject, &member.pod);
+        let is_own_node = direction == Direction::Ingress
+            && node.is_some_and(|node| matches!(self.holder(peer), Holder::Node(own) if own == node));
+        let (world, question, pod) = (self, *question, &member.pod);
+        let side = program.side(direction);
+        Case { world, question, pod, side, peer: other, node, is_own_node, by_tenant }.judge()
     }
 
     /// Answers for both ends of a new conversation between two addresses of one family.
@@ -57,37 +99,116 @@ impl World {
         }
     }
 
-    /// How the verdict comes about.
-    pub fn explain(&self, question: &Question) -> Explanation {
-        let judgement = self.judge(question);
-        let step = Step {
-            stage: Stage::Default,
-            policy: judgement.because.policy().cloned(),
-            rule: None,
-            name: None,
-            outcome: Outcome::Match,
-            reason: judgement.because.to_string(),
-            audit: false,
-            decides: true,
-        };
-        Explanation { question: *question, steps: vec![step], judgement }
-    }
-
-    /// A fingerprint of the rules by which a subject's conversations of a direction are judged.
+    /// A fingerprint of the rules by which a subject's conversations of a direction are judged, whoever the peer is:
+    /// equal, but for collisions of a hash of 64 bits, when and only when the rules are. Policies count by what they
+    /// say, so that rules, peers, ports and values in another order make no difference where that has no
+    /// meaning.
     pub fn program(&self, subject: IpAddr, direction: Direction) -> u64 {
-        let _ = (subject, direction);
-        0
+        let digest = Digest::new().number(u8::from(direction == Direction::Ingress));
+        let (member, namespace) = match self.subject(subject) {
+            Subject::Unknown => return digest.text("unknown").finish(),
+            Subject::Node => return digest.text("node").finish(),
+            Subject::Container => return digest.text(&self.kept_apart(&Tenant::Common)).finish(),
+            Subject::Pod(member, namespace) => (member, namespace),
+        };
+        let digest = digest.text("pod").text(&self.kept_apart(self.tenants.of(namespace)));
+        let Some(program) = self.program_of(member, namespace) else { return digest.finish() };
+        let side = program.side(direction);
+        let digest = digest.list(&[side.fingerprint]);
+        if direction == Direction::Egress {
+            return digest.finish();
+        }
+        let node = self.node_of(subject, &member.pod);
+        let digest = digest.text(node.map_or("", Name::as_str));
+        let named = side.rules().flat_map(|(_, rule)| rule.ports.names());
+        let own = named.flat_map(|(name, protocol)| {
+            numbers(&member.pod, name, *protocol).map(|(protocol, port)| {
+                Digest::new().text(name).number(protocol.number()).number(port).finish()
+            })
+        });
+        digest.set(own.collect()).finish()
     }
 
     /// Whether an enforced policy says anything about what is sent to the pod at the address.
     pub fn is_guarded(&self, address: IpAddr) -> bool {
-        let Resident::Pod(pod, _) = self.resident(address) else { return false };
-        let mut policies = self.network_policies(&pod.reference.namespace);
-        policies.any(|policy| policy.enforcement == Enforcement::Enforce && policy.ingress.is_some())
+        let Subject::Pod(member, namespace) = self.subject(address) else { return false };
+        self.program_of(member, namespace)
+            .is_some_and(|program| program.side(Direction::Ingress).is_enforced())
     }
 
-    /// What in the policies is probably not what their authors want.
-    pub fn lint(&self) -> Vec<Finding> {
-        Vec::new()
+    /// The tenant rule of a subject, as far as it does not depend on the peer: empty where no tenant is looked at.
+    fn kept_apart(&self, own: &Tenant) -> String {
+        if self.has_tenants() && *own != Tenant::Shared { own.to_string() } else { String::new() }
     }
+
+    pub(super) fn subject(&self, address: IpAddr) -> Subject<'_> {
+        match self.holder(address) {
+            Holder::Pod(member) => match self.namespaces.get(&member.pod.reference.namespace) {
+                Some(namespace) => Subject::Pod(member, namespace),
+                None => Subject::Unknown,
+            },
+            Holder::Container(_) => Subject::Container,
+            Holder::Node(_) => Subject::Node,
+            Holder::Unknown | Holder::Nobody => Subject::Unknown,
+        }
+    }
+
+    pub(super) fn identity(&self, address: IpAddr) -> Identity<'_> {
+        match self.resident(address) {
+            Resident::Pod(pod, namespace) => Identity::Pod(pod, namespace),
+            Resident::Container(_) => Identity::Container,
+            Resident::Unknown => Identity::Unknown,
+            Resident::Node(name) => match self.nodes.get(name) {
+                Some(node) => Identity::Node(&node.labels),
+                None => Identity::Nobody,
+            },
+            Resident::Nobody => Identity::Nobody,
+        }
+    }
+
+    pub(super) fn tenant_rule<'w>(&self, own: &'w Tenant, peer: &Identity<'w>) -> TenantRule<'w> {
+        if !self.has_tenants() || *own == Tenant::Shared {
+            return TenantRule::None;
+        }
+        let other = match peer {
+            Identity::Pod(_, namespace) => self.tenants.of(namespace),
+            Identity::Container => &Tenant::Common,
+            Identity::Unknown => return TenantRule::Unknown,
+            Identity::Node(_) | Identity::Nobody => return TenantRule::Meet,
+        };
+        if own.meets(other) { TenantRule::Meet } else { TenantRule::Apart(own, other) }
+    }
+
+    /// What the policies say about a pod.
+    pub(super) fn program_of(&self, member: &Member, namespace: &Namespace) -> Option<&Program> {
+        self.classes.program(member.class, || {
+            let own = self.policies.get(&namespace.name).into_iter().flat_map(|policies| policies.values());
+            let policies = own.map(|written| &written.policy);
+            let policies = policies.chain(self.cluster_policies.values().map(|written| &written.policy));
+            let about = policies.filter(|policy| policy.subject.selects(namespace, &member.pod.labels));
+            Program::of(about.cloned().collect())
+        })
+    }
+
+    /// The node that a pod runs on: the one of its address's claim, else the one it is scheduled to.
+    pub(super) fn node_of<'w>(&'w self, address: IpAddr, pod: &'w Pod) -> Option<&'w Name> {
+        self.addresses.claim(address).map(|claim| &claim.node).or(pod.node.as_ref())
+    }
+}
+
+impl TenantRule<'_> {
+    /// Why it denies, if it does.
+    pub(super) fn denies(&self, peer: IpAddr) -> Option<Because> {
+        match self {
+            TenantRule::None | TenantRule::Meet => None,
+            TenantRule::Unknown => Some(Because::UnknownPeer(peer)),
+            TenantRule::Apart(own, other) => {
+                Some(Because::Tenants { own: (*own).clone(), other: (*other).clone() })
+            }
+        }
+    }
+}
+
+fn denied(region: Region, because: Because) -> Judgement {
+    Judgement { verdict: Verdict::Deny, region, because, audit: None }
 }

@@ -5,8 +5,11 @@
 //! order of edits.
 
 mod addresses;
+mod case;
 mod change;
+mod classes;
 mod edit;
+mod explain;
 mod isolation;
 mod networks;
 mod share;
@@ -16,6 +19,7 @@ pub use change::{Change, Edit, Location, NetworkChoiceError, Resident};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
@@ -25,7 +29,9 @@ use crate::object::{
     ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, Network, NetworkPolicy, Node, Pod, Service,
     Trace,
 };
+use crate::rules::Policy;
 use addresses::Addresses;
+use classes::{ClassId, Classes};
 use networks::Networks;
 use share::Texts;
 use tenants::Tenants;
@@ -34,23 +40,54 @@ use tenants::Tenants;
 #[derive(Clone, Debug, Default)]
 pub struct World {
     namespaces: BTreeMap<Name, Namespace>,
-    pods: BTreeMap<PodRef, Pod>,
+    pods: BTreeMap<PodRef, Member>,
     nodes: BTreeMap<Name, Node>,
     networks: Networks,
     addresses: Addresses,
-    policies: BTreeMap<Name, BTreeMap<Name, NetworkPolicy>>,
-    cluster_policies: BTreeMap<Name, ClusterNetworkPolicy>,
+    policies: BTreeMap<Name, BTreeMap<Name, Written<NetworkPolicy>>>,
+    cluster_policies: BTreeMap<Name, Written<ClusterNetworkPolicy>>,
     services: BTreeMap<Name, BTreeMap<Name, Service>>,
     slices: BTreeMap<Name, BTreeMap<Name, EndpointSlice>>,
     traces: BTreeMap<Name, Trace>,
     texts: Texts,
     tenants: Tenants,
+    classes: Classes,
+}
+
+/// A pod, and the class that policies see it by.
+#[derive(Clone, Debug)]
+struct Member {
+    pod: Pod,
+    class: ClassId,
+}
+
+/// A policy as it is written, and as it is judged by.
+#[derive(Clone, Debug)]
+struct Written<T> {
+    object: T,
+    policy: Arc<Policy>,
+}
+
+impl<T> From<T> for Written<T>
+where
+    for<'o> Policy: From<&'o T>,
+{
+    fn from(object: T) -> Written<T> {
+        let policy = Arc::new(Policy::from(&object));
+        Written { object, policy }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Written<T> {
+    fn eq(&self, other: &Written<T>) -> bool {
+        self.object == other.object
+    }
 }
 
 /// The one that an address is held by, whether or not its namespace is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Holder<'w> {
-    Pod(&'w Pod),
+    Pod(&'w Member),
     Container(&'w IpClaim),
     Unknown,
     Node(&'w Name),
@@ -65,12 +102,12 @@ impl World {
 
     /// A pod.
     pub fn pod(&self, reference: &PodRef) -> Option<&Pod> {
-        self.pods.get(reference)
+        self.pods.get(reference).map(|member| &member.pod)
     }
 
     /// All pods, in the order of their references.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
-        self.pods.values()
+        self.pods.values().map(|member| &member.pod)
     }
 
     /// A namespace.
@@ -120,12 +157,12 @@ impl World {
 
     /// The NetworkPolicies of a namespace, in the order of their names.
     pub fn network_policies(&self, namespace: &str) -> impl Iterator<Item = &NetworkPolicy> {
-        self.policies.get(namespace).into_iter().flat_map(BTreeMap::values)
+        self.policies.get(namespace).into_iter().flat_map(BTreeMap::values).map(|written| &written.object)
     }
 
     /// The ClusterNetworkPolicies, in the order of their names.
     pub fn cluster_network_policies(&self) -> impl Iterator<Item = &ClusterNetworkPolicy> {
-        self.cluster_policies.values()
+        self.cluster_policies.values().map(|written| &written.object)
     }
 
     /// A Service.
@@ -158,15 +195,18 @@ impl World {
     pub fn locate(&self, ip: IpAddr) -> Location {
         let holder = self.holder(ip);
         if let Some(claim) = self.addresses.claim(ip) {
-            let pod = if let Holder::Pod(pod) = holder { Some(pod.reference.clone()) } else { None };
+            let pod =
+                if let Holder::Pod(member) = holder { Some(member.pod.reference.clone()) } else { None };
             return Location::Pod { node: claim.node.clone(), network: claim.network.clone(), pod };
         }
         match (holder, self.networks.of(ip)) {
-            (Holder::Pod(Pod { reference, node: Some(node), .. }), Some(network)) => Location::Pod {
-                node: node.clone(),
-                network: network.name.clone(),
-                pod: Some(reference.clone()),
-            },
+            (Holder::Pod(Member { pod: Pod { reference, node: Some(node), .. }, .. }), Some(network)) => {
+                Location::Pod {
+                    node: node.clone(),
+                    network: network.name.clone(),
+                    pod: Some(reference.clone()),
+                }
+            }
             (Holder::Node(node), _) => Location::Node(node.clone()),
             (_, Some(network)) => Location::Vacant { network: network.name.clone() },
             (_, None) => Location::Outside,
@@ -177,7 +217,7 @@ impl World {
     /// nothing from an earlier one at its address: the claim's uid decides.
     pub fn resident(&self, ip: IpAddr) -> Resident<'_> {
         match self.holder(ip) {
-            Holder::Pod(pod) => match self.namespaces.get(&pod.reference.namespace) {
+            Holder::Pod(Member { pod, .. }) => match self.namespaces.get(&pod.reference.namespace) {
                 Some(namespace) => Resident::Pod(pod, namespace),
                 None => Resident::Unknown,
             },
@@ -191,14 +231,14 @@ impl World {
     fn holder(&self, ip: IpAddr) -> Holder<'_> {
         if let Some(claim) = self.addresses.claim(ip) {
             let Some(ident) = &claim.pod else { return Holder::Container(claim) };
-            let pod = self.pods.get(&ident.reference());
-            return match pod.filter(|pod| pod.is_live() && ident.is_uid(&pod.uid)) {
-                Some(pod) => Holder::Pod(pod),
+            let member = self.pods.get(&ident.reference());
+            return match member.filter(|Member { pod, .. }| pod.is_live() && ident.is_uid(&pod.uid)) {
+                Some(member) => Holder::Pod(member),
                 None => Holder::Unknown,
             };
         }
-        if let Some(pod) = self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod)) {
-            return Holder::Pod(pod);
+        if let Some(member) = self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod)) {
+            return Holder::Pod(member);
         }
         self.addresses.node(ip).map_or(Holder::Nobody, Holder::Node)
     }
@@ -216,8 +256,7 @@ impl World {
             let network = self.networks.default().ok_or(NetworkChoiceError::NoDefault)?;
             return allowed(network, None);
         };
-        let pod =
-            self.pods.get(reference).ok_or_else(|| NetworkChoiceError::UnknownPod(reference.clone()))?;
+        let pod = self.pod(reference).ok_or_else(|| NetworkChoiceError::UnknownPod(reference.clone()))?;
         let namespace = self
             .namespaces
             .get(&reference.namespace)
