@@ -53,6 +53,10 @@ pub struct NodeConfig {
     /// Seconds that an address rests after its pod is gone, before it is used again. Default: 30.
     #[serde(default = "default_claim_rest_seconds")]
     pub claim_rest_seconds: u64,
+    /// Namespaces that talk with every tenant unless an annotation of theirs (`fabric.io/tenant`) says otherwise; the
+    /// same on every node of a cluster. Default: `kube-system`.
+    #[serde(default = "default_shared_namespaces")]
+    pub shared_namespaces: Vec<String>,
     /// Bounds on what one pod can cost the node.
     #[serde(default)]
     pub limits: Limits,
@@ -145,6 +149,10 @@ impl Default for Limits {
 
 fn default_bridge() -> String {
     "br-fabric".to_owned()
+}
+
+fn default_shared_namespaces() -> Vec<String> {
+    vec!["kube-system".to_owned()]
 }
 
 fn default_log() -> String {
@@ -274,6 +282,10 @@ impl NodeConfig {
             .or_else(|| self.tunnels.fault())
             .or_else(|| log_fault(&self.log).map(|message| ("log", message)))
             .or_else(|| {
+                let fault = self.shared_namespaces.iter().find_map(|name| namespace_fault(name));
+                fault.map(|message| ("sharedNamespaces", message))
+            })
+            .or_else(|| {
                 limits.into_iter().find(|(_, value, least)| value < least).map(|(field, value, least)| {
                     (field, format!("{value} is too small; give a number of at least {least}"))
                 })
@@ -296,15 +308,25 @@ impl Tunnels {
     }
 }
 
+/// Whether a text is a DNS label but for its length (RFC 1123 §2.1), in lower case.
+fn is_label(text: &str) -> bool {
+    let ends = text.starts_with('-') || text.ends_with('-');
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && !ends && text.bytes().all(fits)
+}
+
+/// A namespace's name is a DNS label (RFC 1123), as the API server demands.
+fn namespace_fault(name: &str) -> Option<String> {
+    (!is_label(name) || name.len() > 63).then(|| {
+        format!(
+            "{name:?} cannot name a namespace; give up to 63 lower-case letters, digits and '-', or [] for none"
+        )
+    })
+}
+
 /// A node's name is a DNS subdomain (RFC 1123), as the API server demands of Node objects.
 fn node_fault(name: &str) -> Option<String> {
-    let label = |label: &str| {
-        let ends = label.starts_with('-') || label.ends_with('-');
-        !label.is_empty()
-            && !ends
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    let sound = name.len() <= 253 && name.split('.').all(label);
+    let sound = name.len() <= 253 && name.split('.').all(is_label);
     (!sound).then(|| {
         format!(
             "{name:?} cannot name a node; give the name of this node's Node object \

@@ -6,6 +6,7 @@
 
 pub mod attach;
 pub mod config;
+pub mod connections;
 pub mod host;
 pub mod intake;
 pub mod ports;

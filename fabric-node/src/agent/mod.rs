@@ -17,7 +17,7 @@ use fabric_core::node::{
 };
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::{self, ServeConfig};
-use fabric_node::{attach, host, intake, ports};
+use fabric_node::{attach, connections, host, intake, ports};
 use openflow::client::ClientEvent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -48,6 +48,7 @@ struct Rooms {
     attach: attach::Handle,
     host: host::Handle,
     ports: ports::Handle,
+    connections: connections::Handle,
     switch: Switch,
 }
 
@@ -101,6 +102,10 @@ fn start_rooms(
         attach: attach::start(attach, events.clone()).map_err(io::Error::other)?,
         host: host::start(host::HostConfig::default(), events.clone()),
         ports: ports::start(ports_config(config), events.clone()),
+        connections: connections::start(
+            connections::ConnectionsConfig::new(&config.ovs.run_dir),
+            events.clone(),
+        ),
         switch: Switch::start(&config.ovs.run_dir.join(format!("{}.mgmt", config.bridge)), switch_events),
     })
 }
@@ -126,6 +131,7 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         software_checksums: rooms.ports.is_userspace(),
         punts_per_second: limits.conversations_per_second,
         learned_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
+        shared_namespaces: config.shared_namespaces.iter().map(|name| name.as_str().into()).collect(),
         claim_rest: config.claim_rest(),
         reconcile_every: config.reconcile(),
         seed: u64::from(since_epoch().subsec_nanos()) << 32 | u64::from(std::process::id()),
@@ -170,6 +176,11 @@ impl Rooms {
                     let _ = events.try_send(Event::Switch(SwitchEvent::Refused));
                 }
             }
+            Command::Switch(
+                command @ (SwitchCommand::ReadConnections { .. }
+                | SwitchCommand::EndConnections { .. }
+                | SwitchCommand::Settle { .. }),
+            ) => self.connections.send(command).await,
             Command::Switch(command) => self.switch.carry_out(command, events),
             Command::Ports { task, command } => self.ports.send(task, command).await,
             Command::Claim { task, command } => self.intake.send(task, command).await,

@@ -51,6 +51,7 @@ fn the_sample_shows_every_field_and_its_default() {
             "ovs.datapath",
             "ovs.runDir",
             "reconcileSeconds",
+            "sharedNamespaces",
             "sockets.directory",
             "store.directory",
             "tunnels.interface",
@@ -78,7 +79,7 @@ fn every_field_is_read() {
         "node: n2.example.org\nstore: { directory: /w }\n\
          ovs: { database: /o/db.sock, runDir: /o, datapath: netdev }\nbridge: br0\n\
          tunnels: { cidr: 192.168.77.0/24 }\nsockets: { directory: /s }\nlog: info,fabric_node=debug\n\
-         reconcileSeconds: 5\nclaimRestSeconds: 0\n\
+         reconcileSeconds: 5\nclaimRestSeconds: 0\nsharedNamespaces: [infra, dns]\n\
          limits: { conversationsPerSecond: 7, learnedFlowsPerPod: 64 }",
     )
     .expect("a sound file");
@@ -91,6 +92,7 @@ fn every_field_is_read() {
     assert_eq!(config.sockets.directory, Path::new("/s"));
     assert_eq!(config.reconcile_seconds, 5);
     assert_eq!(config.claim_rest_seconds, 0);
+    assert_eq!(config.shared_namespaces, ["infra", "dns"]);
     let limits = Limits { conversations_per_second: 7, learned_flows_per_pod: 64 };
     assert_eq!(config.limits, limits);
 }
@@ -100,7 +102,7 @@ const WRONG: &[(&str, &str)] = &[
     ("", ":1: unexpected end of file"),
     (
         "store: { directory: /w }\nbrige: br0",
-        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, limits",
+        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, sharedNamespaces, limits",
     ),
     (
         "store:\n  directory: /w\novs:\n  rundir: /x",
@@ -153,6 +155,10 @@ const WRONG: &[(&str, &str)] = &[
     (
         "store: { directory: /w }\nlimits: { learnedFlowsPerPod: 10 }",
         ": limits.learnedFlowsPerPod: 10 is too small; give a number of at least 64",
+    ),
+    (
+        "store: { directory: /w }\nsharedNamespaces: [dns, Kube-System]",
+        ": sharedNamespaces: \"Kube-System\" cannot name a namespace; give up to 63 lower-case letters, digits and '-', or [] for none",
     ),
 ];
 

@@ -169,12 +169,22 @@ impl Ovs {
 
     /// Starts `ovs-vswitchd`.
     pub async fn start_switch(&mut self) {
-        let control = self.folder.file("vs.ctl");
-        let _ = std::fs::remove_file(&control);
+        let pid_file = self.pid_file();
+        let _ = std::fs::remove_file(&pid_file);
         let arguments =
-            [format!("unix:{}", self.socket().display()), format!("--unixctl={}", control.display())];
+            [format!("unix:{}", self.socket().display()), format!("--pidfile={}", pid_file.display())];
         self.switch = Some(self.start("ovs-vswitchd", &arguments));
-        until("ovs-vswitchd listens", || listens(&control)).await;
+        until("ovs-vswitchd listens", || self.control().is_some_and(|control| listens(&control))).await;
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.folder.file("ovs-vswitchd.pid")
+    }
+
+    /// The switch's control socket, once it has one.
+    fn control(&self) -> Option<PathBuf> {
+        let pid = std::fs::read_to_string(self.pid_file()).ok()?;
+        Some(self.folder.file(&format!("ovs-vswitchd.{}.ctl", pid.trim())))
     }
 
     /// Kills `ovs-vswitchd` (SIGKILL).
@@ -190,7 +200,7 @@ impl Ovs {
 
     /// Runs a command of `ovs-vswitchd`; what it prints.
     pub fn appctl(&self, arguments: &[&str]) -> String {
-        let control = text(&self.folder.file("vs.ctl"));
+        let control = text(&self.control().expect("a switch"));
         run("ovs-appctl", &[&["-t", control.as_str(), "--timeout=10"], arguments].concat())
     }
 

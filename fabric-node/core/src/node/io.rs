@@ -13,6 +13,8 @@ use openflow::message::{FlowRemoved, MeterMod, PacketIn, Resume};
 use openflow::{FlowMod, FlowStats, Mac};
 use policy::{Edit, IpClaim, Name};
 
+use super::connection::Connection;
+
 /// Number of an errand that the node waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Task(pub u64);
@@ -159,7 +161,7 @@ pub enum SwitchEvent {
     FlowRemoved(Box<FlowRemoved>),
 }
 
-/// For the OpenFlow clients. All but `Dump` go out on one connection, in order.
+/// For the OpenFlow clients, and for the connections room. What changes flows goes out on one connection, in order.
 #[derive(Debug)]
 pub enum SwitchCommand {
     /// Meters first, then the flows as one atomic bundle. Comes back with [`Outcome::Committed`].
@@ -189,6 +191,27 @@ pub enum SwitchCommand {
     Dump {
         /// Number of the errand.
         task: Task,
+    },
+    /// Read the tracked connections of some zones. Comes back with [`Outcome::Connections`].
+    ReadConnections {
+        /// Number of the errand.
+        task: Task,
+        /// The zones.
+        zones: BTreeSet<u16>,
+    },
+    /// Wait until the switch has nothing left of decisions that it took by flows that are gone: it remembers those for
+    /// a while. Comes back with [`Outcome::Committed`].
+    Settle {
+        /// Number of the errand.
+        task: Task,
+    },
+    /// Make the switch forget these connections; one that is gone already is no error. Comes back with
+    /// [`Outcome::Committed`].
+    EndConnections {
+        /// Number of the errand.
+        task: Task,
+        /// The connections.
+        connections: Vec<Connection>,
     },
 }
 
@@ -284,8 +307,11 @@ pub enum Outcome {
     Claim(Result<(), ClaimError>),
     /// Of [`WireCommand`]; the error says what, where and what to do.
     Wire(Result<(), String>),
-    /// Of [`SwitchCommand::Commit`] and [`SwitchCommand::FlushZone`].
+    /// Of [`SwitchCommand::Commit`], [`SwitchCommand::FlushZone`], [`SwitchCommand::EndConnections`] and
+    /// [`SwitchCommand::Settle`].
     Committed(Result<(), String>),
+    /// Of [`SwitchCommand::ReadConnections`]; the error says what, where and what to do.
+    Connections(Result<Vec<Connection>, String>),
     /// Of [`SwitchCommand::Dump`].
     Dump(Result<Vec<FlowStats>, String>),
 }

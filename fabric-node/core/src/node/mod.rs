@@ -17,6 +17,7 @@
 mod attach;
 mod book;
 mod claims;
+mod connection;
 mod deletions;
 mod detach;
 mod edits;
@@ -44,6 +45,7 @@ use leases::Leases;
 use memory::Memory;
 use requests::Held;
 
+pub use connection::{Connection, Detail, Tuple};
 pub use io::*;
 pub use status::{AttachmentStatus, PuntCounts, StatusView};
 
@@ -67,6 +69,8 @@ pub struct NodeConfig {
     pub punts_per_second: u32,
     /// Learned flows that one pod may be the cause of.
     pub learned_per_pod: usize,
+    /// Namespaces that are shared where they have no tenant of their own.
+    pub shared_namespaces: BTreeSet<Name>,
     /// How long a freed address rests.
     pub claim_rest: Duration,
     /// How often the switch is compared with what it should hold.
@@ -149,10 +153,13 @@ impl Node {
     #[must_use]
     pub fn new(config: NodeConfig) -> Node {
         let site = Site { node: config.node.clone(), ..Site::default() };
+        let mut world = World::new();
+        // Nothing is judged yet.
+        let _ = world.set_shared_namespaces(config.shared_namespaces.clone());
         Node {
             leases: Leases::new(config.claim_rest, config.seed),
             config,
-            world: World::new(),
+            world,
             world_synced: false,
             site,
             ports: BTreeMap::new(),
