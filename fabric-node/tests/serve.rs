@@ -272,7 +272,7 @@ async fn a_bad_question_says_what_is_wanted() {
         (
             json!({"from": "shop/web", "to": "fd00::1", "protocol": "ICMP"}),
             "422",
-            "no address of the same family",
+            "no addresses of the same family",
         ),
     ] {
         let (answered, error) = post(&handle, "/v1/verdict", &body).await;

@@ -5,10 +5,10 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 
-use csv::{ReaderBuilder, StringRecord, Trim, Writer};
+use csv::Writer;
 use fabric_api::verdict::{Answer, CHECK_MOST, Query, Reply};
 use policy::{Family, Verdict};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::csv_form::{self, Columns, Row};
 use crate::error::TraceError;
 use crate::outcome::Exit;
+use crate::questions::{Line, Lines};
 use crate::sink::{Paint, Sink};
 
 /// Reads, asks, compares and prints.
@@ -27,23 +28,15 @@ use crate::sink::{Paint, Sink};
 pub fn run(args: &CheckArgs) -> Result<Exit, TraceError> {
     let (name, input) = open(&args.questions)?;
     let cluster = Cluster::open(&args.source)?;
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(input);
-    let mut rows = reader.records();
-    let columns = header(&name, rows.next())?;
+    let mut lines = Lines::new(input);
+    let columns = header(&name, lines.next())?;
     cluster.complain();
     let printer = Printer::new(args.output)?;
     let mut check = Check { name, cluster, family: args.family, printer, tally: Tally::default() };
     let mut some = Vec::new();
-    for row in rows {
-        match check.question(&columns, row)? {
-            Some(asked) => some.push(asked),
-            None => check.tally.bad += 1,
-        }
+    for line in lines {
+        let line = line.map_err(|source| unreadable(&check.name, source))?;
+        some.push(question(&columns, line));
         if some.len() >= CHECK_MOST {
             check.answer(std::mem::take(&mut some))?;
         }
@@ -52,28 +45,32 @@ pub fn run(args: &CheckArgs) -> Result<Exit, TraceError> {
     check.finish()
 }
 
-fn open(questions: &OsStr) -> Result<(String, Box<dyn Read>), TraceError> {
+fn open(questions: &OsStr) -> Result<(String, Box<dyn BufRead>), TraceError> {
     if questions == "-" {
-        return Ok(("standard input".to_owned(), Box::new(io::stdin())));
+        return Ok(("standard input".to_owned(), Box::new(io::stdin().lock())));
     }
     let path = PathBuf::from(questions);
     let shown = path.display().to_string();
     match File::open(&path) {
-        Ok(file) => Ok((shown, Box::new(file))),
+        Ok(file) => Ok((shown, Box::new(BufReader::new(file)))),
         Err(source) => Err(TraceError::Read { path, source }),
     }
 }
 
-fn header(name: &str, first: Option<csv::Result<StringRecord>>) -> Result<Columns, TraceError> {
-    let wrong = |line, message| TraceError::Header { file: name.to_owned(), line, message };
-    match first {
-        None => Err(wrong(1, "there is nothing in it".to_owned())),
-        Some(Err(error)) => Err(wrong(line_of(&error), said(&error))),
-        Some(Ok(header)) => {
-            let line = header.position().map_or(1, csv::Position::line);
-            Columns::read(&header).map_err(|message| wrong(line, message))
-        }
-    }
+fn header(name: &str, first: Option<io::Result<Line>>) -> Result<Columns, TraceError> {
+    let (line, message) = match first {
+        None => (1, "there is nothing in it".to_owned()),
+        Some(Err(source)) => return Err(unreadable(name, source)),
+        Some(Ok(Line { number, columns })) => match columns.and_then(|header| Columns::read(&header)) {
+            Ok(columns) => return Ok(columns),
+            Err(message) => (number, message),
+        },
+    };
+    Err(TraceError::Header { file: name.to_owned(), line, message })
+}
+
+fn unreadable(name: &str, source: io::Error) -> TraceError {
+    TraceError::Read { path: PathBuf::from(name), source }
 }
 
 /// A question, and where it stands.
@@ -82,6 +79,14 @@ struct Asked {
     row: Row,
     /// from, to, protocol and port as the file spells them.
     spelled: [String; 4],
+}
+
+fn question(columns: &Columns, line: Line) -> (u64, Result<Asked, String>) {
+    let asked = line.columns.and_then(|cells| {
+        let row = Row::read(columns, &cells)?;
+        Ok(Asked { line: line.number, row, spelled: columns.spelled(&cells) })
+    });
+    (line.number, asked)
 }
 
 #[derive(Debug, Default)]
@@ -101,52 +106,30 @@ struct Check {
 }
 
 impl Check {
-    /// Reads a row; None, and a line on standard error, where it is no question.
-    fn question(
-        &self,
-        columns: &Columns,
-        row: csv::Result<StringRecord>,
-    ) -> Result<Option<Asked>, TraceError> {
-        let row = match row {
-            Ok(row) => row,
-            Err(error) => match error.kind() {
-                csv::ErrorKind::Io(source) => {
-                    let source = io::Error::new(source.kind(), source.to_string());
-                    return Err(TraceError::Read { path: PathBuf::from(&self.name), source });
-                }
-                _ => {
-                    self.complain(line_of(&error), &said(&error));
-                    return Ok(None);
-                }
-            },
-        };
-        let line = row.position().map_or(0, csv::Position::line);
-        match Row::read(columns, &row) {
-            Ok(read) => Ok(Some(Asked { line, row: read, spelled: columns.spelled(&row) })),
-            Err(message) => {
-                self.complain(line, &message);
-                Ok(None)
-            }
-        }
-    }
-
     fn complain(&self, line: u64, message: &str) {
         eprintln!("fabric-trace: {}:{line}: {message}", self.name);
     }
 
-    fn answer(&mut self, asked: Vec<Asked>) -> Result<(), TraceError> {
-        let query = |asked: &Asked| Query {
+    /// Answers questions, and tells of lines that are none, in their order.
+    fn answer(&mut self, lines: Vec<(u64, Result<Asked, String>)>) -> Result<(), TraceError> {
+        let asked = lines.iter().filter_map(|(_, asked)| asked.as_ref().ok());
+        let queries = asked.map(|asked| Query {
             from: asked.row.from.clone(),
             to: asked.row.to.clone(),
             traffic: asked.row.traffic,
             family: self.family,
-        };
-        let replies = self.cluster.replies(asked.iter().map(query).collect())?;
-        for (asked, reply) in asked.iter().zip(replies) {
-            match reply {
-                Reply::Answer(answer) => self.compare(asked, &answer)?,
-                Reply::Error(error) => {
-                    self.complain(asked.line, &error.error);
+        });
+        let mut replies = self.cluster.replies(queries.collect())?.into_iter();
+        for (line, asked) in lines {
+            let answer = asked.and_then(|asked| match replies.next() {
+                Some(Reply::Answer(answer)) => Ok((asked, answer)),
+                Some(Reply::Error(error)) => Err(error.error),
+                None => Err("the agent gave no answer".to_owned()),
+            });
+            match answer {
+                Ok((asked, answer)) => self.compare(&asked, &answer)?,
+                Err(message) => {
+                    self.complain(line, &message);
                     self.tally.bad += 1;
                 }
             }
@@ -297,17 +280,5 @@ impl Printer {
                 sink.flush()
             }
         }
-    }
-}
-
-fn line_of(error: &csv::Error) -> u64 {
-    error.position().map_or(1, csv::Position::line)
-}
-
-/// What is wrong with a row, in the words of this program.
-fn said(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::Utf8 { err, .. } => format!("column {}: not UTF-8", err.field() + 1),
-        _ => error.to_string(),
     }
 }

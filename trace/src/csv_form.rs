@@ -85,17 +85,12 @@ impl Row {
             return Err(format!("{} columns, where the header has {width}", row.len()));
         }
         let end = |name| text(name).parse::<End>().map_err(|error| place(name, error.to_string()));
-        let protocol: Protocol = text(2)
-            .parse()
-            .map_err(|error: fabric_api::verdict::TrafficError| place(2, error.to_string()))?;
+        let (from, to) = (end(0)?, end(1)?);
+        let protocol = text(2).parse::<Protocol>().map_err(|error| place(2, error.to_string()))?;
         let port = port(text(3)).map_err(|error| place(3, error))?;
+        let traffic = Traffic::new(protocol, port).map_err(|error| place(3, error.to_string()))?;
         let expected = expected(text(4)).map_err(|error| place(4, error))?;
-        Ok(Row {
-            from: end(0)?,
-            to: end(1)?,
-            traffic: Traffic::new(protocol, port).map_err(|error| place(3, error.to_string()))?,
-            expected,
-        })
+        Ok(Row { from, to, traffic, expected })
     }
 }
 

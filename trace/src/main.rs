@@ -14,6 +14,7 @@ mod manifests;
 mod matrix;
 mod outcome;
 mod progress;
+mod questions;
 mod sink;
 mod table;
 mod truth;

@@ -70,7 +70,7 @@ pub enum AskError {
     )]
     NoAddress(PodRef),
     /// The ends have no family of addresses in common.
-    #[error("{from} and {to} have no {} address both, so no conversation", family.map_or("address of the same family,", family_name))]
+    #[error("{from} and {to} {}: they cannot talk", lacking(*family))]
     NoFamily {
         /// One end.
         from: End,
@@ -89,10 +89,11 @@ pub enum AskError {
     },
 }
 
-fn family_name(family: Family) -> &'static str {
+fn lacking(family: Option<Family>) -> &'static str {
     match family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
+        None => "have no addresses of the same family",
+        Some(Family::V4) => "do not both have an IPv4 address",
+        Some(Family::V6) => "do not both have an IPv6 address",
     }
 }
 
