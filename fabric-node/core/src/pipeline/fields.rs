@@ -6,7 +6,9 @@ use ipnet::IpNet;
 use openflow::{Action, Ct, CtZone, Field, Match, Subfield};
 use policy::Family;
 
-use super::vocabulary::{JUDGED, Origin, REG_FLAGS, RETRY, Table};
+use super::vocabulary::{
+    MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_ZONE_OUT, RETRY, Table,
+};
 
 /// Ethernet type of IPv4.
 pub const ETH_IPV4: u16 = 0x0800;
@@ -14,8 +16,12 @@ pub const ETH_IPV4: u16 = 0x0800;
 pub const ETH_ARP: u16 = 0x0806;
 /// Ethernet type of IPv6.
 pub const ETH_IPV6: u16 = 0x86dd;
+/// IP protocol number of TCP.
+pub const TCP: u8 = 6;
 /// IP protocol number of UDP.
 pub const UDP: u8 = 17;
+/// IP protocol number of SCTP.
+pub const SCTP: u8 = 132;
 /// IP protocol number of ICMPv6.
 pub const ICMPV6: u8 = 58;
 /// ICMPv6 type of a neighbour solicitation (RFC 4861 §4.3).
@@ -23,16 +29,74 @@ pub const SOLICITATION: u8 = 135;
 /// ICMPv6 type of a neighbour advertisement (RFC 4861 §4.4).
 pub const ADVERTISEMENT: u8 = 136;
 
+/// `nw_frag` of packets that are no fragments.
+pub const NO_FRAGMENT: u128 = 0;
+/// `nw_frag` of first fragments.
+pub const FIRST_FRAGMENT: u128 = 1;
+/// `nw_frag` of later fragments.
+pub const LATER_FRAGMENT: u128 = 3;
+/// The bits of `nw_frag`.
+pub const FRAGMENT_BITS: u128 = 3;
+
+/// Whether packets of a protocol show ports.
+#[must_use]
+pub const fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, TCP | UDP | SCTP)
+}
+
+/// Bits of `ct_state` (`ovs-fields(7)`).
+pub mod state {
+    /// `new`: the packet opens a conversation that is not committed yet.
+    pub const NEW: u32 = 0x01;
+    /// `rel`: an ICMP error about a conversation.
+    pub const RELATED: u32 = 0x04;
+    /// `rpl`: of the direction that did not open the conversation.
+    pub const REPLY: u32 = 0x08;
+    /// `inv`: of no conversation, and none can begin so.
+    pub const INVALID: u32 = 0x10;
+    /// `trk`: the packet was tracked.
+    pub const TRACKED: u32 = 0x20;
+}
+
+/// Packets with these of the masked bits in `reg0`.
+#[must_use]
+pub fn flags(value: u32, mask: u32) -> Match {
+    Match::new().with_mask(REG_FLAGS, value, mask)
+}
+
+/// Adds: packets of the direction that opens a conversation, and no errors about others.
+#[must_use]
+pub fn forward(matches: Match) -> Match {
+    tracked(matches, 0, state::REPLY | state::RELATED)
+}
+
+/// Adds: packets of the other direction of conversations with this mark.
+#[must_use]
+pub fn answers(matches: Match, mark: u32) -> Match {
+    tracked(matches, state::REPLY, state::REPLY | state::RELATED).with_mask(Field::CT_MARK, mark, mark)
+}
+
+/// Adds: ICMP errors about conversations with this mark.
+#[must_use]
+pub fn errors(matches: Match, mark: u32) -> Match {
+    tracked(matches, state::RELATED, state::RELATED).with_mask(Field::CT_MARK, mark, mark)
+}
+
+fn tracked(matches: Match, value: u32, mask: u32) -> Match {
+    let (always, never) = (state::TRACKED, state::INVALID);
+    matches.with_mask(Field::CT_STATE, value | always, mask | always | never)
+}
+
 /// Packets of an origin.
 #[must_use]
 pub fn from(origin: Origin) -> Match {
-    Match::new().with_mask(REG_FLAGS, origin.bit(), origin.bit())
+    flags(origin.bit(), origin.bit())
 }
 
 /// Packets of every origin but this one.
 #[must_use]
 pub fn not_from(origin: Origin) -> Match {
-    Match::new().with_mask(REG_FLAGS, 0u32, origin.bit())
+    flags(0, origin.bit())
 }
 
 /// Ethernet type of a family.
@@ -121,20 +185,31 @@ pub fn track(zone: Field, table: Table) -> Action {
     })
 }
 
-/// Commits the conversation in the zone that a register holds, as judged by this decision.
+/// Commits the conversation in the zone that a register holds, with a mark and as judged by this decision.
 #[must_use]
-pub fn commit(zone: Field, decision: u64) -> Action {
-    Action::Ct(Ct {
-        commit: true,
-        zone: CtZone::Field(Subfield::bits(zone, 0, 16)),
-        exec: vec![
-            Action::SetField { field: Field::CT_MARK, value: JUDGED.into(), mask: Some(JUDGED.into()) },
-            Action::SetField {
-                field: Field::CT_LABEL,
-                value: u128::from(decision).into(),
-                mask: Some(u128::from(u64::MAX).into()),
-            },
-        ],
-        ..Ct::default()
-    })
+pub fn commit(zone: Field, mark: u32, decision: u64) -> Action {
+    let mark = Action::SetField { field: Field::CT_MARK, value: mark.into(), mask: Some(MARKS.into()) };
+    let label = Action::SetField {
+        field: Field::CT_LABEL,
+        value: u128::from(decision).into(),
+        mask: Some(u128::from(u64::MAX).into()),
+    };
+    commit_with(zone, vec![mark, label])
+}
+
+/// Commits the conversation in the sender's zone, with the mark and the decision that Egress noted.
+#[must_use]
+pub fn commit_noted() -> Action {
+    let mark = Action::Move {
+        src: Subfield::bits(REG_MARK, 0, MARK_BITS),
+        dst: Subfield::bits(Field::CT_MARK, 0, MARK_BITS),
+    };
+    let label =
+        Action::Move { src: Subfield::whole(REG_DECISION), dst: Subfield::bits(Field::CT_LABEL, 0, 64) };
+    commit_with(REG_ZONE_OUT, vec![mark, label])
+}
+
+fn commit_with(zone: Field, exec: Vec<Action>) -> Action {
+    let zone = CtZone::Field(Subfield::bits(zone, 0, 16));
+    Action::Ct(Ct { commit: true, zone, exec, ..Ct::default() })
 }

@@ -135,8 +135,6 @@ pub const RETRY: u32 = 0x1_0000;
 pub const TO_NODE: u32 = 0x2_0000;
 /// In `reg0`: a neighbour solicitation that has become its answer.
 pub const ANSWER: u32 = 0x4_0000;
-/// In `reg0`: a pod's packet to the port of tunnels.
-pub const OWN_TUNNEL: u32 = 0x8_0000;
 /// In `reg0`: the sender's end allows a new conversation, and Output is to commit it in the sender's zone: not before
 /// every end that is judged on this node has allowed it. Otherwise two pods that may not reach each other could send at
 /// the same time, and each would take the other's packet for an answer.
@@ -172,6 +170,8 @@ pub const JUDGED: u32 = 0x1;
 /// In `ct_mark`: policy has allowed some ports of this pair. The userspace connection tracking of OVS knows one
 /// connection of a pair in SCTP, whatever the ports, so every packet is judged.
 pub const SEEN: u32 = 0x2;
+/// How many bits of `ct_mark` have a meaning, from the lowest.
+pub const MARK_BITS: u16 = 2;
 /// The bits of `ct_mark` that have a meaning.
 pub const MARKS: u32 = JUDGED | SEEN;
 

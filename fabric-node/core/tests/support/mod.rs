@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fabric_core::pipeline::learned::{Context, Pods, Punt, Tuple, Verdict, answer};
+use fabric_core::pipeline::learned::{Context, Part, Pods, Punt, Tracked, Tuple, Verdict, answer};
 use fabric_core::pipeline::site::{LocalPod, Site, Tunnel};
 use fabric_core::pipeline::statics::static_flows;
 use fabric_core::pipeline::vocabulary::{Origin, Table};
@@ -81,7 +81,9 @@ impl Scene {
         static_flows(&self.site, &self.world, &self.local.0)
     }
 
-    /// A line of a conversation file: `pod FROM TO PROTOCOL PORT` or `tunnel OUTER FROM TO PROTOCOL PORT`.
+    /// A line of a conversation file: `pod FROM TO PROTOCOL PORT` or `tunnel OUTER FROM TO PROTOCOL PORT`, and then,
+    /// for packets that are no whole ones of a new conversation: `first` or `later` (fragments), `back` (an answer, to a
+    /// conversation with that port) or `related` (an ICMP error); the last two are of a conversation that is *seen*.
     pub fn punt(&self, line: &str) -> Punt {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (tunnel, rest) = match words.as_slice() {
@@ -89,18 +91,34 @@ impl Scene {
             ["pod", rest @ ..] => (None, rest),
             _ => panic!("a conversation begins with pod or tunnel: {line}"),
         };
-        let [from, to, protocol, port] = rest else { panic!("four words after the origin: {line}") };
+        let [from, to, protocol, port, kind @ ..] = rest else {
+            panic!("four words after the origin: {line}")
+        };
+        let (part, reply, related) = match kind {
+            [] => (Part::Whole, false, false),
+            ["first"] => (Part::First, false, false),
+            ["later"] => (Part::Later, false, false),
+            ["back"] => (Part::Whole, true, false),
+            ["related"] => (Part::Whole, false, true),
+            _ => panic!("nothing known of {kind:?}: {line}"),
+        };
         let source: IpAddr = from.parse().unwrap();
         let in_port = self.local.by_address(source).map_or(1, |pod| pod.port);
+        let (port, other) = (port.parse().ok(), Some(40_000));
+        let (source_port, port) = if reply { (port, other) } else { (other, port) };
         Punt {
             table: if tunnel.is_some() { Table::Guard } else { Table::Egress },
             origin: if tunnel.is_some() { Origin::Tunnel } else { Origin::Pod },
             in_port,
             tunnel,
+            asks_peer: false,
+            tracked: Tracked { reply, related, seen: reply || related },
             tuple: Tuple {
                 source,
                 destination: to.parse().unwrap(),
-                traffic: Traffic { protocol: protocol.parse().unwrap(), port: port.parse().ok() },
+                traffic: Traffic { protocol: protocol.parse().unwrap(), port },
+                source_port,
+                part,
             },
         }
     }

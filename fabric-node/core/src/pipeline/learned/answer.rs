@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use policy::{Direction, Location, Question};
+use policy::{Direction, Location};
 
 use super::super::vocabulary::{Origin, Table};
-use super::decide::{Decision, decide, tunnel_address, tunnel_to};
-use super::packet::{Punt, Tuple};
+use super::decide::decide;
+use super::decision::Decision;
+use super::packet::{Course, Punt};
+use super::ways::{is_guarded, tunnel_address, tunnel_to};
 use super::{Context, Part, Pods, Query};
 
 /// What becomes of the packet.
@@ -27,6 +29,16 @@ pub struct Answer {
     pub learned: Vec<(Query, Decision)>,
     /// What becomes of the packet.
     pub verdict: Verdict,
+}
+
+impl Answer {
+    /// The query and decision of policy by which the packet ends here. A packet that goes on may still meet a drop,
+    /// which then counts it.
+    #[must_use]
+    pub fn denied(&self) -> Option<&(Query, Decision)> {
+        let last = self.learned.last().filter(|_| self.verdict == Verdict::Drop);
+        last.filter(|(_, decision)| !decision.allows && decision.because.is_some())
+    }
 }
 
 /// Answers a punt. With `patient`, an unknown address is waited for; without, it is
@@ -64,10 +76,15 @@ impl<P: Pods> Answering<'_, P> {
         }
     }
 
-    /// A packet from a tunnel: its source first, then the way back, then its receiver.
+    fn resume_if(&mut self, query: Query) -> Verdict {
+        if self.ask(query) { Verdict::Resume } else { Verdict::Drop }
+    }
+
+    /// A packet from a tunnel: its source first, then the way back, then its receiver. Whether it opens a conversation
+    /// is seen in the receiver's zone only, so it goes on there whatever the receiver says to new ones.
     fn tunnelled(&mut self) -> Verdict {
         let Some(tunnel) = self.punt.tunnel else { return Verdict::Drop };
-        let Tuple { source, destination, .. } = self.punt.tuple;
+        let (source, destination) = (self.punt.tuple.source, self.punt.tuple.destination);
         let nobody = tunnel_address(source, self.context).is_none();
         if self.patient && nobody && self.context.world.network_of(source).is_some() {
             return Verdict::Wait(source);
@@ -77,20 +94,23 @@ impl<P: Pods> Answering<'_, P> {
         }
         self.ask(Query::Route { destination: source });
         if self.context.pods.by_address(destination).is_some() {
-            return self.ingress();
+            self.ingress();
+            return Verdict::Resume;
         }
         if self.context.site.addresses.contains(&destination) { Verdict::Resume } else { Verdict::Drop }
     }
 
     fn egress(&mut self) -> Verdict {
         let Some(pod) = self.context.pods.by_port(self.punt.in_port) else { return Verdict::Drop };
-        let Tuple { source, destination, traffic } = self.punt.tuple;
-        let question = Question { direction: Direction::Egress, subject: source, peer: destination, traffic };
-        if self.ask(Query::Egress { zone: pod.zone, question, part: Part::Whole }) {
-            self.route()
-        } else {
-            Verdict::Drop
-        }
+        let zone = pod.zone;
+        let query = match self.punt.course() {
+            // The sender's end has allowed it already.
+            Course::Judged(_) if self.punt.asks_peer => return self.route(),
+            Course::Judged(part) => Query::Egress { zone, question: self.punt.tuple.at_sender(part), part },
+            Course::Related => Query::Related { zone, direction: Direction::Egress },
+            Course::Stray => return Verdict::Drop,
+        };
+        if self.ask(query) { self.route() } else { Verdict::Drop }
     }
 
     /// The way there, and for a remote address the way back as well: established traffic never needs the agent.
@@ -110,7 +130,7 @@ impl<P: Pods> Answering<'_, P> {
             Location::Pod { node, .. } | Location::Node(node) => match tunnel_to(&node, self.context) {
                 Some(tunnel) => {
                     self.ask(Query::TunnelSource { tunnel, source: to });
-                    self.resume_if(Query::Route { destination: to })
+                    if self.ask(Query::Route { destination: to }) { self.peer(to) } else { Verdict::Drop }
                 }
                 None => self.unknown(to),
             },
@@ -118,8 +138,26 @@ impl<P: Pods> Answering<'_, P> {
         }
     }
 
-    fn resume_if(&mut self, query: Query) -> Verdict {
-        if self.ask(query) { Verdict::Resume } else { Verdict::Drop }
+    /// The other end of a new conversation with a pod of another node, where that has a say in it.
+    fn peer(&mut self, to: IpAddr) -> Verdict {
+        let new = self.punt.asks_peer || self.punt.table == Table::Egress;
+        let part = match self.punt.course() {
+            Course::Judged(part) if new && part != Part::Back => part,
+            _ => return Verdict::Resume,
+        };
+        let guarded = is_guarded(to, self.context);
+        if guarded {
+            self.ask(Query::Gate { destination: to });
+        }
+        // A packet that came here by a gate needs the answer of the other end even if the gate has gone meanwhile.
+        let gated = self.punt.asks_peer && self.punt.table == Table::Egress;
+        match self.context.pods.by_port(self.punt.in_port) {
+            Some(pod) if guarded || gated => {
+                let question = self.punt.tuple.at_receiver(part);
+                self.resume_if(Query::Peer { zone: pod.zone, question, part })
+            }
+            _ => Verdict::Resume,
+        }
     }
 
     fn unknown(&mut self, to: IpAddr) -> Verdict {
@@ -131,10 +169,19 @@ impl<P: Pods> Answering<'_, P> {
     }
 
     fn ingress(&mut self) -> Verdict {
-        let Tuple { source, destination, traffic } = self.punt.tuple;
-        let Some(pod) = self.context.pods.by_address(destination) else { return Verdict::Drop };
-        let question =
-            Question { direction: Direction::Ingress, subject: destination, peer: source, traffic };
-        self.resume_if(Query::Ingress { zone: pod.zone, question, part: Part::Whole })
+        let Some(pod) = self.context.pods.by_address(self.punt.tuple.destination) else {
+            return Verdict::Drop;
+        };
+        let zone = pod.zone;
+        match self.punt.course() {
+            Course::Judged(part) => {
+                let question = self.punt.tuple.at_receiver(part);
+                self.resume_if(Query::Ingress { zone, question, part })
+            }
+            Course::Related => self.resume_if(Query::Related { zone, direction: Direction::Ingress }),
+            // What it is in the receiver's zone is seen there.
+            Course::Stray if self.punt.table != Table::Ingress => Verdict::Resume,
+            Course::Stray => Verdict::Drop,
+        }
     }
 }

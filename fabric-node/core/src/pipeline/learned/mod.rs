@@ -7,8 +7,11 @@
 
 mod answer;
 mod decide;
+mod decision;
 mod packet;
 mod revive;
+mod verdict;
+mod ways;
 
 use std::net::IpAddr;
 
@@ -18,8 +21,9 @@ use super::site::{LocalPod, Site};
 use super::vocabulary::Kind;
 
 pub use answer::{Answer, Verdict, answer};
-pub use decide::{Decision, decide};
-pub use packet::{Punt, PuntError, Tuple};
+pub use decide::decide;
+pub use decision::Decision;
+pub use packet::{Course, Denied, Punt, PuntError, Tracked, Tuple};
 pub use revive::revive;
 
 /// What a packet made the agent ask.

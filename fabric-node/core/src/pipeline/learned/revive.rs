@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use openflow::{Field, Flow, Match};
 use policy::{Direction, Family, Question, Traffic};
 
-use super::super::fields::{ETH_IPV4, ETH_IPV6};
-use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT};
+use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, TCP, has_ports, state};
+use super::super::site::LocalPod;
+use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, Table};
 use super::{Part, Pods, Query};
 
 /// The query that a flow of an earlier run answered, with the first packet of its region
@@ -19,30 +20,95 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
             Some(Query::TunnelSource { tunnel: tunnel(matches)?, source: source(matches)? })
         }
         Kind::Egress => {
-            let pod = pods.by_port(small(matches, Field::IN_PORT)?)?;
-            let question = sample(matches, Direction::Egress, &pod.addresses, destination(matches)?)?;
-            Some(Query::Egress { zone: pod.zone, question, part: Part::Whole })
+            let pod = sender(matches, pods)?;
+            let (question, part) = sample(matches, Direction::Egress, own(pod, destination(matches)?)?)?;
+            Some(Query::Egress { zone: pod.zone, question, part })
         }
         Kind::Ingress => {
-            let pod = pods.by_port(small(matches, REG_OUTPUT)?)?;
-            let question = sample(matches, Direction::Ingress, &pod.addresses, source(matches)?)?;
-            Some(Query::Ingress { zone: pod.zone, question, part: Part::Whole })
+            let pod = receiver(matches, pods)?;
+            let (question, part) = sample(matches, Direction::Ingress, own(pod, source(matches)?)?)?;
+            Some(Query::Ingress { zone: pod.zone, question, part })
+        }
+        Kind::Peer => {
+            let pod = sender(matches, pods)?;
+            let subject = destination(matches)?;
+            let (peer, _) = own(pod, subject)?;
+            let (question, part) = sample(matches, Direction::Ingress, (subject, peer))?;
+            Some(Query::Peer { zone: pod.zone, question, part })
         }
         Kind::Route => Some(Query::Route { destination: destination(matches)? }),
-        Kind::Peer | Kind::Gate | Kind::Related | Kind::Ended => None,
+        Kind::Gate => Some(Query::Gate { destination: destination(matches)? }),
+        Kind::Related => match flow.table {
+            table if table == Table::Egress.id() => {
+                Some(Query::Related { zone: sender(matches, pods)?.zone, direction: Direction::Egress })
+            }
+            _ => Some(Query::Related { zone: receiver(matches, pods)?.zone, direction: Direction::Ingress }),
+        },
+        Kind::Ended => ended(flow, pods),
         Kind::Vacant | Kind::Node | Kind::Pod | Kind::Drop => None,
     }
 }
 
-fn sample(matches: &Match, direction: Direction, own: &[IpAddr], peer: IpAddr) -> Option<Question> {
-    let subject = own.iter().copied().find(|a| Family::of(*a) == Family::of(peer))?;
-    let protocol = small(matches, Field::IP_PROTO).and_then(|p| u8::try_from(p).ok());
-    let port = [Field::TCP_DST, Field::UDP_DST, Field::SCTP_DST]
-        .into_iter()
-        .find_map(|field| matches.get(field))
-        .and_then(|(value, _)| u16::try_from(value).ok());
-    let traffic = Traffic { protocol: protocol.unwrap_or(6), port: port.or(Some(0)) };
-    Some(Question { direction, subject, peer, traffic })
+fn sender<'p, P: Pods>(matches: &Match, pods: &'p P) -> Option<&'p LocalPod> {
+    pods.by_port(small(matches, Field::IN_PORT)?)
+}
+
+fn receiver<'p, P: Pods>(matches: &Match, pods: &'p P) -> Option<&'p LocalPod> {
+    pods.by_port(small(matches, REG_OUTPUT)?)
+}
+
+/// The pod's own address of the family of the other end, and the other end.
+fn own(pod: &LocalPod, other: IpAddr) -> Option<(IpAddr, IpAddr)> {
+    let own = pod.addresses.iter().copied().find(|a| Family::of(*a) == Family::of(other))?;
+    Some((own, other))
+}
+
+/// The first conversation of the region of a verdict at this end, and which of its packets the flow is about.
+fn sample(
+    matches: &Match,
+    direction: Direction,
+    (subject, peer): (IpAddr, IpAddr),
+) -> Option<(Question, Part)> {
+    let value = |field: Field| matches.get(field).map(|(value, _)| value);
+    let reply = value(Field::CT_STATE)? & u128::from(state::REPLY) != 0;
+    let part = match value(Field::IP_FRAG) {
+        _ if reply => Part::Back,
+        Some(FIRST_FRAGMENT) => Part::First,
+        Some(LATER_FRAGMENT) => Part::Later,
+        _ => Part::Whole,
+    };
+    let fields = match part {
+        Part::Whole => &[Field::TCP_DST, Field::UDP_DST, Field::SCTP_DST][..],
+        Part::First => &[Field::CT_TP_DST],
+        Part::Later => &[],
+        Part::Back => &[Field::SCTP_SRC],
+    };
+    let port = fields.iter().find_map(|field| value(*field)).and_then(|port| u16::try_from(port).ok());
+    let protocol = value(Field::IP_PROTO).or_else(|| value(Field::CT_NW_PROTO));
+    let protocol = protocol.map_or(Some(TCP), |protocol| u8::try_from(protocol).ok())?;
+    let port = port.or((part != Part::Later && has_ports(protocol)).then_some(0));
+    let direction = match (part, direction) {
+        (Part::Back, Direction::Egress) => Direction::Ingress,
+        (Part::Back, Direction::Ingress) => Direction::Egress,
+        (_, direction) => direction,
+    };
+    Some((Question { direction, subject, peer, traffic: Traffic { protocol, port } }, part))
+}
+
+/// The conversation whose late packets a flow drops.
+fn ended<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
+    let matches = &flow.matches;
+    let port = |field: Field| small(matches, field).and_then(|port| u16::try_from(port).ok());
+    let (pod, peer, direction) = match flow.table {
+        table if table == Table::Egress.id() => {
+            (sender(matches, pods)?, destination(matches)?, Direction::Ingress)
+        }
+        _ => (receiver(matches, pods)?, source(matches)?, Direction::Egress),
+    };
+    let (subject, peer) = own(pod, peer)?;
+    let traffic = Traffic { protocol: TCP, port: Some(port(Field::TCP_SRC)?) };
+    let question = Question { direction, subject, peer, traffic };
+    Some(Query::Ended { zone: pod.zone, question, source_port: port(Field::TCP_DST)? })
 }
 
 fn small(matches: &Match, field: Field) -> Option<u32> {

@@ -5,13 +5,13 @@ use openflow::{Action, Field, Flow, Match, Subfield, port};
 use policy::{Family, World};
 
 use super::super::fields::{
-    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, copy, destination, discovery, from, go,
-    host, ip, not_from, set, set_flags, source,
+    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, commit_noted, copy, destination,
+    discovery, flags, forward, from, go, host, ip, not_from, set, set_flags, source, state,
 };
 use super::super::site::Site;
 use super::super::vocabulary::{
-    ANSWER, Cause, DHCP, HOST_METER, JUDGED, Kind, OWN_TUNNEL, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH,
-    REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
+    ANSWER, COMMIT, Cause, DHCP, HOST_METER, JUDGED, Kind, LOG_METER, Origin, REG_FLAGS, REG_OUTPUT,
+    REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
@@ -25,7 +25,7 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
     let mut flows = classify(site);
     flows.extend(guard(world));
     flows.extend(neighbour());
-    flows.extend(state());
+    flows.extend(conversations());
     flows.extend(route(site));
     flows.extend(ingress(site));
     flows.extend(output());
@@ -38,7 +38,7 @@ pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
 /// The node's meters: `rate` punts a second.
 #[must_use]
 pub fn node_meters(rate: u32) -> Vec<MeterMod> {
-    [HOST_METER, TUNNEL_METER].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
+    [HOST_METER, TUNNEL_METER, LOG_METER].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
 }
 
 fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
@@ -89,7 +89,8 @@ fn guard(world: &World) -> Vec<Flow> {
         drop_for(Cause::SpoofedIpv4, table, priority::CAUSE, ip(pod(), Family::V4)),
         drop_for(Cause::SpoofedIpv6, table, priority::CAUSE, ip(pod(), Family::V6)),
         drop_for(Cause::Protocol, table, priority::DEFAULT + 1, pod()),
-        node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Neighbour)]),
+        // The host's next hops are permanent neighbours of its, so it asks for none.
+        node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Route)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
     for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
@@ -99,7 +100,7 @@ fn guard(world: &World) -> Vec<Flow> {
     flows
 }
 
-/// In the overlay the switch answers for every address with the router's hardware address.
+/// In the overlay the switch answers a pod for every address with the router's hardware address.
 fn neighbour() -> Vec<Flow> {
     let table = Table::Neighbour;
     let request = Match::new().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_OP, 1u16);
@@ -148,49 +149,24 @@ fn neighbour() -> Vec<Flow> {
                 reply,
             ],
         ),
-        // Of a pod, only questions come here.
-        node(table, priority::DEFAULT, from(Origin::Host), vec![go(Table::Route)]),
     ]
 }
 
 /// What was judged before passes, on the way out and in.
-fn state() -> Vec<Flow> {
-    let tracked = 0x20u32;
-    let new = 0x01u32;
-    let invalid = 0x10u32;
-    let mut flows = vec![own_tunnel()];
+fn conversations() -> Vec<Flow> {
+    let (tracked, invalid) = (state::TRACKED, state::INVALID);
+    let mut flows = Vec::new();
     for (table, judged, rest) in
         [(Table::StateOut, Table::Route, Table::Egress), (Table::StateIn, Table::Output, Table::Ingress)]
     {
-        let known = Match::new().with_mask(Field::CT_STATE, tracked, tracked | new | invalid).with_mask(
-            Field::CT_MARK,
-            JUDGED,
-            JUDGED,
-        );
+        let known = Match::new().with_mask(Field::CT_STATE, tracked, tracked | state::NEW | invalid);
+        let known = known.with_mask(Field::CT_MARK, JUDGED, JUDGED);
         flows.push(node(table, priority::STATIC, known, vec![go(judged)]));
         let bad = Match::new().with_mask(Field::CT_STATE, invalid | tracked, invalid | tracked);
         flows.push(drop_for(Cause::Invalid, table, priority::CAUSE, bad));
         flows.push(node(table, priority::DEFAULT, Match::new(), vec![go(rest)]));
     }
     flows
-}
-
-/// What a pod sends to the port of tunnels in a conversation that it opened, as conntrack has it: that knows the ports
-/// of a first fragment too, which the packet does not show. Where it goes to is seen in Output, and it is noted here,
-/// since what conntrack knows of a packet ends with a commit.
-fn own_tunnel() -> Flow {
-    let (tracked, invalid, reply) = (0x20u32, 0x10u32, 0x08u32);
-    let opens = Match::new()
-        .with_mask(REG_FLAGS, 0u32, OWN_TUNNEL)
-        .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
-        .with(Field::CT_NW_PROTO, UDP)
-        .with(Field::CT_TP_DST, VXLAN_PORT);
-    node(
-        Table::StateOut,
-        priority::FIRST,
-        opens,
-        vec![set_flags(OWN_TUNNEL, OWN_TUNNEL), go(Table::StateOut)],
-    )
 }
 
 /// The node's own addresses; local pods stand with the pods, everything else is learned.
@@ -231,19 +207,33 @@ fn ingress(site: &Site) -> Vec<Flow> {
         flows.push(node(
             Table::Ingress,
             priority::STATIC,
-            source(from(Origin::Host), host(*address)),
-            vec![clear_retry(), commit(REG_ZONE_IN, OWN_NODE), go(Table::Output)],
+            forward(source(from(Origin::Host), host(*address))),
+            vec![clear_retry(), commit(REG_ZONE_IN, JUDGED, OWN_NODE), go(Table::Output)],
         ));
     }
     flows
 }
 
+/// Sends, and commits first in the sender's zone what every end has allowed.
+///
 /// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric. Neither to a
-/// place outside, which may be another address of a node and sees the packet come from this node.
+/// place outside, which may be another address of a node and sees the packet come from this node. Connection tracking
+/// knows the ports of a first fragment too, which the packet does not show.
 fn output() -> Vec<Flow> {
-    let tunnel = Match::new().with_mask(REG_FLAGS, TO_NODE | OWN_TUNNEL, TO_NODE | OWN_TUNNEL);
-    let mut flows = vec![drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)];
+    let (tracked, invalid, reply) = (state::TRACKED, state::INVALID, state::REPLY);
+    let tunnel = flags(Origin::Pod.bit() | TO_NODE, Origin::Pod.bit() | TO_NODE)
+        .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
+        .with(Field::CT_NW_PROTO, UDP)
+        .with(Field::CT_TP_DST, VXLAN_PORT);
     let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
-    flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send]));
+    let mut flows = vec![
+        drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel),
+        node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]),
+    ];
+    for family in Family::ALL {
+        let noted = ip(flags(COMMIT, COMMIT), family);
+        let actions = vec![set_flags(0, COMMIT), commit_noted(), send.clone()];
+        flows.push(node(Table::Output, priority::STATIC, noted, actions));
+    }
     flows
 }

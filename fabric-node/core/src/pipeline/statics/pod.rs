@@ -11,8 +11,8 @@ use super::super::fields::{
 };
 use super::super::site::LocalPod;
 use super::super::vocabulary::{
-    Cause, Kind, Origin, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC, Table, meter_in,
-    meter_out, priority,
+    Cause, Kind, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC, Table,
+    meter_in, meter_out, priority,
 };
 use super::{drop_for, flow};
 
@@ -141,7 +141,7 @@ pub fn ask(meter: u32) -> Vec<Action> {
         Action::Meter(meter),
         Action::Controller(Controller {
             max_len: 0xffff,
-            userdata: vec![1],
+            userdata: vec![PUNTED],
             pause: true,
             ..Controller::default()
         }),

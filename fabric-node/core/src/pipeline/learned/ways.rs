@@ -1,0 +1,143 @@
+//! Where to: ways to addresses of other nodes and outside, who is behind a tunnel, and where there is no way.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use openflow::{Action, Field, Match};
+use policy::{Location, Name};
+
+use super::super::fields::{clear_retry, destination, flags, from, go, host, set, set_flags, source};
+use super::super::site::TunnelPort;
+use super::super::statics::to_host;
+use super::super::vocabulary::{Kind, Origin, PEER, REG_OUTPUT, RETRY, TO_NODE, Table, octets, stable_id};
+use super::decision::{Decision, lasting, momentary};
+use super::{Context, Pods};
+
+/// The tunnel address of the node where an address lives, unless that is this node.
+pub(super) fn tunnel_address<P>(address: IpAddr, context: &Context<'_, P>) -> Option<IpAddr> {
+    let node = match context.world.locate(address) {
+        Location::Pod { node, .. } | Location::Node(node) => node,
+        Location::Vacant { .. } | Location::Outside => return None,
+    };
+    tunnel_to(&node, context)
+}
+
+/// The tunnel address of a node, unless that is this node.
+pub(super) fn tunnel_to<P>(node: &Name, context: &Context<'_, P>) -> Option<IpAddr> {
+    if *node == context.site.node {
+        return None;
+    }
+    context.world.node(node)?.tunnel_address
+}
+
+pub(super) fn tunnel_source<P>(tunnel: IpAddr, inner: IpAddr, context: &Context<'_, P>) -> Decision {
+    let allows = tunnel_address(inner, context) == Some(tunnel);
+    let outer = match tunnel {
+        IpAddr::V4(v4) => from(Origin::Tunnel).with(Field::TUN_SRC, v4),
+        IpAddr::V6(v6) => from(Origin::Tunnel).with(Field::TUN_IPV6_SRC, v6),
+    };
+    let id = stable_id(&[b"tunnel-source", &octets(tunnel), &octets(inner), &[u8::from(allows)]]);
+    let matches = source(outer, host(inner));
+    if !allows {
+        return Decision::plain(momentary(Kind::TunnelSource, id, Table::Guard, matches), false);
+    }
+    let mut flow = lasting(Kind::TunnelSource, id, Table::Guard, matches);
+    flow.actions = vec![clear_retry(), go(Table::Route)];
+    Decision::plain(flow, true)
+}
+
+pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
+    if is_here(to, context) {
+        return None;
+    }
+    let (prefix, (way, actions)) = match context.world.locate(to) {
+        Location::Pod { node, network, .. } => {
+            let port = context.site.tunnel_of(context.world.network(&network)?)?;
+            (host(to), to_peer(tunnel_to(&node, context)?, port, false))
+        }
+        Location::Node(node) => {
+            let port = context.site.tunnel_for_nodes(context.world, to)?;
+            (host(to), to_peer(tunnel_to(&node, context)?, port, true))
+        }
+        // The host's own loopback is nobody's way, whatever its kernel is told to do with such packets.
+        Location::Outside if to.is_loopback() => return None,
+        Location::Outside => {
+            let mac = context.site.local_mac?;
+            (outside(to, context), (mac.0.to_vec(), to_host(mac)))
+        }
+        Location::Vacant { .. } => return None,
+    };
+    // To a receiver that has a say in it there is no way for packets that it was not asked about.
+    let asked = if is_guarded(to, context) { PEER } else { 0 };
+    let id =
+        stable_id(&[b"route", &octets(prefix.addr()), &[prefix.prefix_len()], &way, &asked.to_be_bytes()]);
+    let matches = destination(flags(0, Origin::Tunnel.bit() | asked), prefix);
+    let mut flow = lasting(Kind::Route, id, Table::Route, matches);
+    flow.actions = actions;
+    Some(Decision::plain(flow, true))
+}
+
+/// Sends new conversations to a guarded receiver of another node back to Egress, which asks for the other end.
+pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
+    if !is_guarded(to, context) {
+        return None;
+    }
+    let id = stable_id(&[b"gate", &octets(to)]);
+    let matches = destination(flags(PEER, PEER), host(to));
+    let mut flow = lasting(Kind::Gate, id, Table::Route, matches);
+    flow.actions = vec![clear_retry(), go(Table::Egress)];
+    Some(Decision::plain(flow, true))
+}
+
+/// Whether the address is a pod's of another node about which policies say who may reach it.
+pub(super) fn is_guarded<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    !is_here(address, context)
+        && matches!(context.world.locate(address), Location::Pod { .. })
+        && context.world.is_guarded(address)
+}
+
+fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    context.pods.by_address(address).is_some() || context.site.addresses.contains(&address)
+}
+
+/// What tells the way from others, and the actions.
+fn to_peer(peer: IpAddr, tunnel: TunnelPort, to_node: bool) -> (Vec<u8>, Vec<Action>) {
+    let mut way = octets(peer);
+    way.extend(tunnel.vni.to_be_bytes());
+    way.extend(tunnel.port.to_be_bytes());
+    way.push(u8::from(to_node));
+    let outer = match peer {
+        IpAddr::V4(v4) => set(Field::TUN_DST, v4),
+        IpAddr::V6(v6) => set(Field::TUN_IPV6_DST, v6),
+    };
+    let actions = vec![
+        set_flags(if to_node { TO_NODE } else { 0 }, RETRY | TO_NODE),
+        Action::DecTtl,
+        outer,
+        set(Field::TUN_ID, u64::from(tunnel.vni)),
+        set(REG_OUTPUT, tunnel.port),
+        go(Table::Output),
+    ];
+    (way, actions)
+}
+
+/// The widest prefix of the fixed set around an outside address that holds nothing of the cluster.
+fn outside<P>(address: IpAddr, context: &Context<'_, P>) -> IpNet {
+    policy::region::widest_prefix(address, |prefix| {
+        context.world.is_outside(*prefix) && !holds_loopback(*prefix)
+    })
+}
+
+fn holds_loopback(prefix: IpNet) -> bool {
+    prefix.contains(&IpAddr::from(std::net::Ipv4Addr::LOCALHOST))
+        || prefix.contains(&IpAddr::from(std::net::Ipv6Addr::LOCALHOST))
+}
+
+pub(super) fn vacant<P: Pods>(port: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
+    if is_here(to, context) || route(to, context).is_some() {
+        return None;
+    }
+    let id = stable_id(&[b"vacant", &port.to_be_bytes(), &octets(to)]);
+    let matches = destination(Match::new().with(Field::IN_PORT, port), host(to));
+    Some(Decision::plain(momentary(Kind::Vacant, id, Table::Route, matches), false))
+}
