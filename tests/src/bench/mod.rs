@@ -11,6 +11,7 @@ mod frames;
 mod plain;
 mod player;
 mod pods;
+mod policy;
 mod punts;
 mod report;
 mod restart;
@@ -56,6 +57,8 @@ enum Part {
     Punts,
     /// Restart with many learned flows, and memory.
     Restart,
+    /// Verdicts, edits and memory at 1,000, 10,000 and 100,000 pods.
+    Policy,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -110,6 +113,10 @@ fn run(cli: &Cli) -> Result<Vec<Row>, LabError> {
     }
     if [Part::Punts, Part::Restart].into_iter().any(wanted) {
         rows.extend(without_a_switch(wanted)?);
+    }
+    if wanted(Part::Policy) {
+        say("verdicts, edits and memory");
+        rows.extend(policy::measure()?);
     }
     Ok(rows)
 }

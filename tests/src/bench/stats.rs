@@ -33,6 +33,14 @@ impl Samples {
         sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)
     }
 
+    /// The mean, microseconds; 0 without any.
+    pub fn mean(&self) -> f64 {
+        let sum: Duration = self.times.iter().sum();
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let count = self.times.len().max(1) as f64;
+        sum.as_secs_f64() * 1e6 / count
+    }
+
     /// The middle value, microseconds.
     pub fn median(&self) -> f64 {
         self.percentile(50)
