@@ -1,7 +1,8 @@
 //! A model of connection tracking for the simulator: zones, commit, marks, labels, replies and
 //! translation of addresses.
 //!
-//! A connection is new until a packet of its reply direction was seen, as in OVS.
+//! A connection is new until a packet of its reply direction was seen, as in OVS. An ICMP error is related to the
+//! connection of the packet that it is about, or invalid. A fragment is of the connection of its whole packet.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::field::{Field, Value};
 mod state {
     pub(super) const NEW: u128 = 0x01;
     pub(super) const EST: u128 = 0x02;
+    pub(super) const REL: u128 = 0x04;
     pub(super) const RPL: u128 = 0x08;
     pub(super) const INV: u128 = 0x10;
     pub(super) const TRK: u128 = 0x20;
@@ -23,6 +25,9 @@ mod state {
 
 const IPV4: u128 = 0x0800;
 const IPV6: u128 = 0x86dd;
+const SCTP: u128 = 132;
+/// `nw_frag` of a later fragment.
+const LATER: u128 = 3;
 
 /// One direction of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,11 +84,13 @@ impl Tuple {
         Tuple { src: self.dst, dst: self.src, ..self }
     }
 
+    /// Gives a packet these ends. A fragment shows no ports, and ports of 0 are not known.
     fn write(self, packet: &mut Packet) {
         let Some(Places { addresses, ports }) = places(self.eth_type, self.protocol) else { return };
         packet.set(addresses.0, self.src.0);
         packet.set(addresses.1, self.dst.0);
-        if let Some(ports) = ports {
+        let shows = packet.piece_of.is_none() && (self.src.1, self.dst.1) != (0, 0);
+        if let Some(ports) = ports.filter(|_| shows) {
             packet.set(ports.0, self.src.1);
             packet.set(ports.1, self.dst.1);
         }
@@ -109,6 +116,8 @@ pub struct Connection {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Connections {
     zones: BTreeMap<u16, Vec<Connection>>,
+    /// Whether SCTP has one connection a pair, with ports of 0.
+    without_sctp_ports: bool,
 }
 
 impl Connections {
@@ -116,6 +125,12 @@ impl Connections {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// None, as the userspace datapath tracks them: it knows no ports of SCTP.
+    #[must_use]
+    pub fn in_userspace() -> Self {
+        Connections { without_sctp_ports: true, ..Self::default() }
     }
 
     /// The connections of `zone`.
@@ -127,6 +142,26 @@ impl Connections {
     /// Forgets the connections of `zone`.
     pub fn flush(&mut self, zone: u16) {
         self.zones.remove(&zone);
+    }
+
+    /// The ends of a packet, as far as they tell its connection.
+    fn tuple(&self, packet: &Packet) -> Option<Tuple> {
+        let tuple = Tuple::of(packet.piece_of.as_deref().unwrap_or(packet))?;
+        let portless = self.without_sctp_ports && tuple.protocol == SCTP;
+        let end = |(address, port): (u128, u128)| (address, if portless { 0 } else { port });
+        Some(Tuple { src: end(tuple.src), dst: end(tuple.dst), ..tuple })
+    }
+
+    /// Sets the `ct_*` fields of an error about a packet.
+    fn relate(&self, packet: &mut Packet, zone: u16, about: &Packet) {
+        let found = self.tuple(about).and_then(|tuple| self.find(zone, tuple));
+        let Some((connection, reply)) = found.and_then(|(at, reply)| Some((self.zone(zone).get(at)?, reply)))
+        else {
+            return packet.set(Field::CT_STATE, state::TRK | state::INV);
+        };
+        show(packet, connection, !reply);
+        let back = packet.get(Field::CT_STATE) & state::RPL;
+        packet.set(Field::CT_STATE, state::TRK | state::REL | back);
     }
 
     /// The place of a packet's connection and whether the packet is a reply.
@@ -143,7 +178,10 @@ impl Tracker for Connections {
         packet.set(Field::CT_ZONE, zone.into());
         packet.set(Field::CT_MARK, 0);
         packet.set(Field::CT_LABEL, 0);
-        let Some(tuple) = Tuple::of(packet) else {
+        if let Some(about) = packet.about.clone() {
+            return self.relate(packet, zone, &about);
+        }
+        let Some(tuple) = self.tuple(packet) else {
             packet.set(Field::CT_STATE, state::TRK | state::INV);
             return;
         };
@@ -226,8 +264,9 @@ fn show(packet: &mut Packet, connection: &Connection, reply: bool) {
     packet.set(Field::CT_MARK, *mark);
     packet.set(Field::CT_LABEL, *label);
     packet.set(Field::CT_NW_PROTO, original.protocol);
-    packet.set(Field::CT_TP_SRC, original.src.1);
-    packet.set(Field::CT_TP_DST, original.dst.1);
+    let ports = if packet.get(Field::IP_FRAG) == LATER { (0, 0) } else { (original.src.1, original.dst.1) };
+    packet.set(Field::CT_TP_SRC, ports.0);
+    packet.set(Field::CT_TP_DST, ports.1);
     let (src, dst) = match original.eth_type {
         IPV6 => (Field::CT_IPV6_SRC, Field::CT_IPV6_DST),
         _ => (Field::CT_NW_SRC, Field::CT_NW_DST),

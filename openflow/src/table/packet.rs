@@ -14,6 +14,10 @@ pub struct Packet {
     stack: Vec<(u128, u16)>,
     /// Bytes, Ethernet header included, as `check_pkt_larger` counts them.
     pub length: usize,
+    /// The packet that an ICMP error is about.
+    pub about: Option<Box<Packet>>,
+    /// The packet that a fragment is a piece of: connection tracking puts it together.
+    pub piece_of: Option<Box<Packet>>,
 }
 
 impl Packet {
@@ -27,6 +31,20 @@ impl Packet {
     #[must_use]
     pub fn with(mut self, field: Field, value: impl Into<Value>) -> Self {
         self.set(field, value.into().0);
+        self
+    }
+
+    /// The packet, as an ICMP error about another.
+    #[must_use]
+    pub fn error_about(mut self, other: &Packet) -> Self {
+        self.about = Some(Box::new(other.clone()));
+        self
+    }
+
+    /// The packet, as a fragment of a whole one.
+    #[must_use]
+    pub fn fragment_of(mut self, whole: &Packet) -> Self {
+        self.piece_of = Some(Box::new(whole.clone()));
         self
     }
 

@@ -315,8 +315,8 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// With a table, a copy goes on there with its state known; the packet itself goes on here
-    /// without. Without a table, only the translation of addresses is seen here.
+    /// With a table, a copy goes on there with its state known. The packet itself goes on here without it, and without
+    /// what was known of an earlier look-up. Without a table, the translation of addresses is seen here.
     fn track(&mut self, walker: &mut Walker<'a>, ct: &'a Ct) {
         let zone = match ct.zone {
             CtZone::Imm(zone) => zone,
@@ -326,13 +326,9 @@ impl<'a> Run<'_, 'a> {
         self.tracker.track(&mut tracked, zone, ct);
         match ct.table {
             Some(table) => self.waiting.push(Walker::new(tracked, table)),
-            None => {
-                for field in CT_FIELDS {
-                    tracked.set(field, walker.packet.get(field));
-                }
-                walker.packet = tracked;
-            }
+            None => walker.packet = tracked,
         }
+        change(&mut walker.packet, &Action::CtClear);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::{Connections, FlowTable, Packet, Simulator, Trace, Tracker};
-use crate::action::{Action, Ct, port};
+use crate::action::{Action, Ct, Nat, port};
 use crate::field::Field;
 use crate::flow::{Flow, FlowMod, FlowModCommand};
 
@@ -207,6 +207,17 @@ fn connections_are_remembered_once_committed() {
 }
 
 #[test]
+fn what_was_known_of_a_packet_ends_with_the_next_look_up() {
+    let flows = table(
+        "table=0,ip actions=ct(table=1,zone=5)
+         table=1,ct_state=+new+trk,ip actions=ct(commit,zone=6),resubmit(,2)
+         table=2,ct_state=+trk,ip actions=output:2
+         table=2,ct_state=-trk,ip actions=output:3",
+    );
+    assert_eq!(Simulator::new(&flows).run(web(), &mut Connections::new()).ports(), [3]);
+}
+
+#[test]
 fn addresses_are_translated_there_and_back() {
     let flows = table(
         "table=0,ip actions=ct(table=1,zone=5,nat)
@@ -231,4 +242,78 @@ fn what_is_not_ip_is_invalid() {
     let mut packet = Packet::new().with(Field::ETH_TYPE, 0x0806u16);
     Connections::new().track(&mut packet, 1, &Ct::default());
     assert_eq!(packet.get(Field::CT_STATE), 0x30);
+}
+
+/// A packet of UDP, or another protocol with ports.
+fn of_protocol(protocol: u8, sport: u16, dport: u16) -> Packet {
+    let (src, dst) = match protocol {
+        132 => (Field::SCTP_SRC, Field::SCTP_DST),
+        _ => (Field::UDP_SRC, Field::UDP_DST),
+    };
+    web()
+        .with(Field::TCP_SRC, 0u16)
+        .with(Field::TCP_DST, 0u16)
+        .with(Field::IP_PROTO, protocol)
+        .with(src, sport)
+        .with(dst, dport)
+}
+
+fn reversed(packet: &Packet) -> Packet {
+    let swap = |packet: Packet, a: Field, b: Field| {
+        let (x, y) = (packet.get(a), packet.get(b));
+        packet.with(a, y).with(b, x)
+    };
+    let packet = swap(packet.clone(), Field::IPV4_SRC, Field::IPV4_DST);
+    let packet = swap(packet, Field::UDP_SRC, Field::UDP_DST);
+    swap(packet, Field::SCTP_SRC, Field::SCTP_DST)
+}
+
+fn commit(connections: &mut Connections, packet: &Packet) {
+    connections.track(&mut packet.clone(), 5, &Ct { commit: true, ..Ct::default() });
+}
+
+fn tracked(connections: &mut Connections, packet: &Packet) -> Packet {
+    let mut packet = packet.clone();
+    connections.track(&mut packet, 5, &Ct::default());
+    packet
+}
+
+#[test]
+fn errors_are_related_to_what_they_are_about_or_invalid() {
+    let there = of_protocol(17, 1000, 53);
+    let error = |about: &Packet| reversed(&there).with(Field::IP_PROTO, 1u8).error_about(about);
+    let mut connections = Connections::new();
+    let state = |connections: &mut Connections, about: &Packet| {
+        tracked(connections, &error(about)).get(Field::CT_STATE)
+    };
+    assert_eq!(state(&mut connections, &there), 0x30, "invalid: about nothing");
+    commit(&mut connections, &there);
+    assert_eq!(state(&mut connections, &there), 0x2c, "of the reply direction");
+    assert_eq!(state(&mut connections, &reversed(&there)), 0x24);
+    assert_eq!(state(&mut connections, &of_protocol(17, 1000, 54)), 0x30);
+    assert!(!connections.zone(5)[0].established, "an error is no answer");
+}
+
+#[test]
+fn fragments_are_of_the_connection_of_the_whole() {
+    let whole = of_protocol(17, 1000, 53);
+    let piece = |kind: u8| of_protocol(17, 0, 0).with(Field::IP_FRAG, kind).fragment_of(&whole);
+    let mut connections = Connections::new();
+    let (first, later) = (tracked(&mut connections, &piece(1)), tracked(&mut connections, &piece(3)));
+    assert_eq!((first.get(Field::CT_TP_DST), later.get(Field::CT_TP_DST)), (53, 0));
+    assert_eq!((first.get(Field::UDP_DST), later.get(Field::CT_NW_PROTO)), (0, 17));
+    commit(&mut connections, &piece(3));
+    assert_eq!(tracked(&mut connections, &reversed(&whole)).get(Field::CT_STATE), 0x2a);
+}
+
+#[test]
+fn in_userspace_a_pair_has_one_connection_in_sctp() {
+    for (mut connections, state) in [(Connections::new(), 0x21), (Connections::in_userspace(), 0x2a)] {
+        commit(&mut connections, &of_protocol(132, 1000, 3868));
+        let other = reversed(&of_protocol(132, 9, 9));
+        let mut tracked = other.clone();
+        connections.track(&mut tracked, 5, &Ct { nat: Some(Nat::default()), ..Ct::default() });
+        assert_eq!(tracked.get(Field::CT_STATE), state);
+        assert_eq!(tracked.get(Field::SCTP_DST), 9, "the packet keeps its ports");
+    }
 }
