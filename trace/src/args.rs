@@ -88,6 +88,15 @@ pub struct Source {
     /// more than once.
     #[arg(long, value_name = "DIR", conflicts_with = "socket")]
     pub manifests: Vec<PathBuf>,
+    /// Namespaces that talk with every tenant, as sharedNamespaces in the node file; give '' for none.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "kube-system",
+        requires = "manifests"
+    )]
+    pub shared_namespaces: Vec<String>,
     /// The agent's socket.
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub socket: PathBuf,

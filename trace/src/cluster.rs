@@ -39,7 +39,10 @@ impl Cluster {
             let runtime = Builder::new_current_thread().enable_all().build().map_err(TraceError::Runtime)?;
             return Ok(Cluster::Agent(Agent { socket: source.socket.clone(), runtime }));
         }
-        Ok(Cluster::Manifests(Box::new(Manifests::read(&source.manifests)?)))
+        let mut manifests = Manifests::read(&source.manifests)?;
+        let shared = source.shared_namespaces.iter().filter(|name| !name.is_empty());
+        manifests.world.set_shared_namespaces(shared.map(|name| name.as_str().into()).collect());
+        Ok(Cluster::Manifests(Box::new(manifests)))
     }
 
     /// Tells on standard error what is wrong with the manifests. An agent has told it where it runs.

@@ -270,3 +270,16 @@ fn an_address_of_a_pod_means_the_pod() {
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("  from 10.10.3.3, Pod blue/c on n1\n"), "{}", ran.out);
 }
+
+#[test]
+fn shared_namespaces_are_those_of_the_node_file() {
+    let folder = case("tenants");
+    let ask = |words: &[&str]| {
+        let verdict = ["verdict", "red1/a", "kube-system/dns", "--udp", "53", "--manifests", &folder];
+        run(&[&verdict[..], words].concat()).code
+    };
+    assert_eq!(ask(&[]), 0);
+    assert_eq!(ask(&["--shared-namespaces", "other,kube-system"]), 0);
+    assert_eq!(ask(&["--shared-namespaces", "other"]), 1);
+    assert_eq!(ask(&["--shared-namespaces", ""]), 1);
+}
