@@ -38,7 +38,7 @@ fn text(lint: &Lint, paint: Paint, sink: &mut Sink) -> std::io::Result<()> {
     if found + wrong == 0 {
         writeln!(sink, "{}", paint.good("nothing found"))?;
     } else {
-        writeln!(sink, "{}", paint.strong(&format!("{wrong} unreadable or in conflict, {found} found")))?;
+        writeln!(sink, "{}", paint.strong(&format!("findings: {found}, problems: {wrong}")))?;
     }
     sink.flush()
 }
