@@ -14,8 +14,8 @@ use against::shrink::{lines, shrink};
 use against::{is_admitted, oracle, oracle_with_audit, share, traffic, verdict, world};
 use fabric_tests::oracle::Cluster;
 use fabric_tests::oracle::random::{Dice, Landmarks, World as Random};
-use policy::{Direction, Judgement, Question, Verdict, World};
-use serde_json::Value;
+use policy::{Direction, Family, Judgement, Question, Region, Traffic, Verdict, World};
+use serde_json::{Value, json};
 
 const WORLDS: u64 = 720;
 const QUESTIONS: usize = 110;
@@ -235,4 +235,63 @@ fn every_packet_of_a_region_gets_the_verdict_of_a_plain_reading() {
         .sum();
     println!("{packets} packets in {WORLDS} worlds, {:.1} s", start.elapsed().as_secs_f64());
     assert!(packets >= PACKETS, "only {packets} packets");
+}
+
+#[test]
+fn where_nothing_is_said_one_region_has_everything() {
+    let mut asked = 0;
+    for seed in 0..60 {
+        let mut manifests = Random::of(seed).manifests;
+        manifests.retain(|manifest| !manifest["kind"].as_str().is_some_and(|kind| kind.ends_with("Policy")));
+        for metadata in manifests.iter_mut().filter_map(|manifest| manifest["metadata"].as_object_mut()) {
+            metadata.remove("annotations");
+        }
+        let (world, cluster) = build(seed, &manifests);
+        let (landmarks, mut dice) = (Landmarks::of(&cluster), Dice::new(seed));
+        for subject in &landmarks.subjects {
+            let peer = landmarks.address(&mut dice, *subject);
+            let direction = dice.pick(&[Direction::Egress, Direction::Ingress]).unwrap();
+            let traffic = traffic(landmarks.packet(&mut dice));
+            let question = Question { direction, subject: *subject, peer, traffic };
+            let judgement = world.judge(&question);
+            assert_eq!(judgement.region, Region::whole(Family::of(peer)), "seed {seed}: {question:?}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 500, "only {asked} pods");
+}
+
+/// The pod of the scans, a peer, and a policy that lets TCP in to a range of ports.
+fn scanned(first: u16, last: u16) -> Vec<Value> {
+    let pod = |name: &str, ip: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": name, "labels": {"app": name}},
+            "spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": ip}]}})
+    };
+    let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"namespace": "a", "name": "in"},
+        "spec": {"podSelector": {"matchLabels": {"app": "p"}}, "ingress": [{"ports": [{"port": first, "endPort": last}]}]}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
+    vec![namespace, pod("p", "10.10.0.1"), pod("q", "10.10.0.2"), policy]
+}
+
+#[test]
+fn a_scan_of_all_ports_costs_few_regions() {
+    let mut dice = Dice::new(4);
+    let edges = [1, 2, 15, 16, 80, 255, 256, 4095, 4096, 8080, 65534, 65535];
+    let any: Vec<u16> = (0..20).map(|_| dice.port().max(1)).collect();
+    for open in edges.into_iter().chain(any) {
+        let (world, cluster) = build(1, &scanned(open, open));
+        let [subject, peer] = [1, 2].map(|host| IpAddr::from([10, 10, 0, host]));
+        let (mut regions, mut next) = (0, Some(0));
+        while let Some(port) = next {
+            let traffic = Traffic { protocol: 6, port: Some(port) };
+            let question = Question { direction: Direction::Ingress, subject, peer, traffic };
+            let judgement = world.judge(&question);
+            let (_, last) = judgement.region.ports.bounds().unwrap();
+            let end = Question { traffic: Traffic { protocol: 6, port: Some(last) }, ..question };
+            assert_eq!(judgement.verdict, oracle(&cluster, &question), "port {port} where {open} is open");
+            assert_eq!(judgement.verdict, oracle(&cluster, &end), "port {last} where {open} is open");
+            (regions, next) = (regions + 1, last.checked_add(1));
+        }
+        assert!(regions <= 61, "{regions} regions where port {open} is open");
+    }
 }
