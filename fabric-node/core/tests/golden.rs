@@ -11,8 +11,11 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use fabric_core::pipeline::learned::{decide, revive};
+use fabric_core::pipeline::vocabulary::{Cookie, Kind};
 use openflow::FlowTable;
 use support::{Scene, print};
 
@@ -46,6 +49,30 @@ fn flows_are_as_written_down() {
         let wanted = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(text == wanted, "{} differs; this is what came out:\n{text}", path.display());
     }
+}
+
+#[test]
+fn a_learned_flow_leads_back_to_the_query_that_gives_it() {
+    let mut kinds = BTreeSet::new();
+    for folder in folders() {
+        let scene = Scene::read(&folder.join("world.yaml"));
+        for line in conversations(&folder) {
+            for flow in scene.learn(&line, false).0 {
+                let kind = Cookie(flow.cookie).kind().unwrap();
+                kinds.insert(kind);
+                let Some(query) = revive(&flow, &scene.local) else {
+                    assert_eq!(kind, Kind::Vacant, "{flow}");
+                    continue;
+                };
+                let decided = decide(&query, &scene.context()).map(|decision| decision.flow);
+                assert_eq!(decided.as_ref(), Some(&flow), "{line}: {query:?}");
+            }
+        }
+    }
+    let ended = |kind: &Kind| *kind != Kind::Ended;
+    let learned: BTreeSet<Kind> =
+        Kind::ALL.into_iter().filter(|kind| kind.is_learned() && ended(kind)).collect();
+    assert_eq!(kinds, learned, "every kind is among the conversations");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod model;
+pub mod switch;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -39,13 +40,12 @@ pub struct Scene {
     pub local: Local,
 }
 
-/// The world of a file of manifests.
-pub fn world(path: &Path) -> World {
-    let text = std::fs::read_to_string(path).unwrap();
-    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+/// The world of some manifests.
+pub fn world(text: &str) -> World {
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).unwrap();
     let mut world = World::new();
     for (number, document) in documents.into_iter().enumerate() {
-        let admission = admit(&Source::file(path.display().to_string(), number + 1), document);
+        let admission = admit(&Source::file("world", number + 1), document);
         assert!(admission.problems.is_empty(), "{:?}", admission.problems);
         world.apply(Edit::Put(admission.object.unwrap()));
     }
@@ -53,16 +53,20 @@ pub fn world(path: &Path) -> World {
 }
 
 impl Scene {
-    /// Node `n1` of the world, with its pods in the order of their names.
+    /// Node `n1` of the world in a file.
     pub fn read(path: &Path) -> Scene {
-        let world = world(path);
+        Scene::of(world(&std::fs::read_to_string(path).unwrap()), "n1")
+    }
+
+    /// A node of the world, with its pods in the order of their names.
+    pub fn of(world: World, node: &str) -> Scene {
         let site = Site {
-            node: "n1".into(),
-            addresses: world.node("n1").unwrap().addresses.clone(),
+            node: node.into(),
+            addresses: world.node(node).unwrap().addresses.clone(),
             local_mac: Some(Mac([0x02, 0, 0, 0, 0, 0xfe])),
             tunnels: BTreeMap::from([(Tunnel::Vxlan, 1)]),
         };
-        let mine = world.pods().filter(|pod| pod.node.as_deref() == Some("n1"));
+        let mine = world.pods().filter(|pod| pod.node.as_deref() == Some(node));
         let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
             zone,
             port: 32768 + u32::from(zone),
