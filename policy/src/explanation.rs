@@ -130,6 +130,7 @@ impl fmt::Display for Finding {
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The policy selects no pod.
     SelectsNothing,
@@ -137,4 +138,6 @@ pub enum FindingKind {
     NeverMatches,
     /// No pod that the rule is about has a port of this name.
     UnknownPortName,
+    /// The rule cannot be read, and so denies everything.
+    Unreadable,
 }

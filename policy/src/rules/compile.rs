@@ -49,6 +49,11 @@ fn namespaced_rules(namespace: &Name, rules: &[Readable<PolicyRule>]) -> Rules {
 
 fn namespaced_rule(namespace: &Name, rule: &PolicyRule, number: usize) -> Rule {
     let PolicyRule { peers, ports } = rule;
+    finished(number, None, Action::Accept, peers_of(namespace, peers), ports_of(ports))
+}
+
+/// The peers of a NetworkPolicy's rule: without any, everybody.
+pub(crate) fn peers_of(namespace: &Name, peers: &[Peer]) -> Peers {
     let (mut pods, mut blocks) = (Vec::new(), Vec::new());
     for peer in peers {
         match peer {
@@ -59,9 +64,12 @@ fn namespaced_rule(namespace: &Name, rule: &PolicyRule, number: usize) -> Rule {
             }),
         }
     }
-    let peers = if peers.is_empty() { Peers::everybody() } else { Peers::of(pods, Vec::new(), &blocks) };
-    let ports = if ports.is_empty() { Ports::Any } else { listed(ports.iter().map(numbered)) };
-    finished(number, None, Action::Accept, peers, ports)
+    if peers.is_empty() { Peers::everybody() } else { Peers::of(pods, Vec::new(), &blocks) }
+}
+
+/// The ports of a NetworkPolicy's rule: without any, whatever is sent.
+pub(crate) fn ports_of(ports: &[PortMatch]) -> Ports {
+    if ports.is_empty() { Ports::Any } else { listed(ports.iter().map(numbered)) }
 }
 
 /// One way in which ports are said: a range, or a name.
@@ -152,8 +160,7 @@ fn cluster_rule(rule: &AdminRule, readable: bool, number: usize) -> Option<Rule>
     let AdminRule { name, action, peers, ports } = rule;
     match (action, peers, ports) {
         (Readable::Read(action), Readable::Read(peers), Readable::Read(ports)) if readable => {
-            let ports = if ports.is_empty() { Ports::Any } else { listed(ports.iter().map(admin_port)) };
-            Some(finished(number, name.clone(), *action, admin_peers(peers), ports))
+            Some(finished(number, name.clone(), *action, admin_peers(peers), admin_ports(ports)))
         }
         (Readable::Read(Action::Accept), ..) => None,
         _ => {
@@ -163,6 +170,11 @@ fn cluster_rule(rule: &AdminRule, readable: bool, number: usize) -> Option<Rule>
     }
 }
 
+/// The ports of a ClusterNetworkPolicy's rule: without any, whatever is sent.
+pub(crate) fn admin_ports(ports: &[AdminPort]) -> Ports {
+    if ports.is_empty() { Ports::Any } else { listed(ports.iter().map(admin_port)) }
+}
+
 fn admin_port(port: &AdminPort) -> Said {
     match port {
         AdminPort::Numbered(port) => numbered(port),
@@ -170,7 +182,8 @@ fn admin_port(port: &AdminPort) -> Said {
     }
 }
 
-fn admin_peers(peers: &[AdminPeer]) -> Peers {
+/// The peers of a ClusterNetworkPolicy's rule.
+pub(crate) fn admin_peers(peers: &[AdminPeer]) -> Peers {
     let (mut pods, mut nodes, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
     for peer in peers {
         match peer {

@@ -11,6 +11,7 @@ mod peers;
 mod ports;
 mod program;
 
+pub(crate) use compile::{admin_peers, admin_ports, peers_of, ports_of};
 pub(crate) use peers::{Around, Identity, Peers, PodPeer, Scope};
 pub(crate) use ports::{Destination, Ports, Sent, numbers};
 pub(crate) use program::{Ending, Program, Side};
@@ -138,6 +139,13 @@ pub(crate) struct Rule {
     pub(crate) ports: Ports,
     /// What it says, whatever the order in which it says it.
     pub(crate) fingerprint: u64,
+}
+
+impl Rules {
+    /// The rule with that place in the manifest, where it can match anything.
+    pub(crate) fn numbered(&self, number: u16) -> Option<&Rule> {
+        self.each.iter().find(|rule| rule.number == number)
+    }
 }
 
 impl Policy {

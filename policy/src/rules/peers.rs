@@ -114,14 +114,9 @@ impl Peers {
         self.any
     }
 
-    /// The pods that are.
-    pub(crate) fn pods(&self) -> &[PodPeer] {
-        &self.pods
-    }
-
-    /// The nodes that are.
-    pub(crate) fn nodes(&self) -> &[Selector] {
-        &self.nodes
+    /// Whether a pod is one of them by its labels, whatever its address.
+    pub(crate) fn selects(&self, pod: &Pod, namespace: &Namespace) -> bool {
+        self.any || self.pods.iter().any(|peer| peer.matches(pod, namespace))
     }
 
     /// Whether some address is one of theirs, whoever has it.
@@ -146,7 +141,7 @@ impl Peers {
             return Match::Yes;
         }
         match identity {
-            Identity::Pod(pod, namespace) => self.pods.iter().any(|peer| peer.matches(pod, namespace)).into(),
+            Identity::Pod(pod, namespace) => self.selects(pod, namespace).into(),
             Identity::Node(labels) => self.nodes.iter().any(|selector| selector.matches(labels)).into(),
             Identity::Unknown if !self.pods.is_empty() => Match::Unknown,
             Identity::Unknown | Identity::Container | Identity::Nobody => Match::No,

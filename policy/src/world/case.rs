@@ -17,7 +17,7 @@ use crate::name::Name;
 use crate::object::{Node, Pod, Protocol};
 use crate::question::{Direction, Question, Traffic};
 use crate::region::{PORT_MASKS, PortBlock, Region, widest_prefix};
-use crate::rules::{Around, Destination, Ending, Identity, Match, Rule, Sent, Side};
+use crate::rules::{Around, Destination, Ending, Identity, Match, Policy, Rule, Sent, Side};
 use crate::verdict::{Because, Judgement, Verdict};
 
 /// A question about a pod.
@@ -87,18 +87,9 @@ fn views(traffic: Traffic) -> Vec<(Packets, Option<u8>, PortBlock)> {
 impl<'w> Case<'w> {
     /// The answer.
     pub(super) fn judge(&self) -> Judgement {
-        let near: Vec<Match> =
-            self.side.rules().map(|(_, rule)| rule.peers.at(self.question.peer, &self.peer)).collect();
-        let near = |place: usize| near.get(place).copied().unwrap_or(Match::Split);
-        let destination = self.destination();
-        let at_peer = |packets| {
-            self.outcome(packets, destination, |place, rule, sent| {
-                let peer = near(place);
-                if peer == Match::No { Match::No } else { peer.and(rule.ports.at(sent, destination)) }
-            })
-        };
+        let near = self.near();
         let found = views(self.question.traffic).into_iter().find_map(|(packets, protocol, ports)| {
-            at_peer(packets).map(|outcome| (outcome, packets, protocol, ports))
+            self.outcome_at_peer(packets, &near).map(|outcome| (outcome, packets, protocol, ports))
         });
         let Some((outcome, packets, protocol, ports)) = found else {
             // The narrowest view is one packet, which no rule matches in part.
@@ -108,6 +99,32 @@ impl<'w> Case<'w> {
         };
         let region = Region { peer: self.widest(packets, &outcome), protocol, ports };
         self.conclude(&outcome, region)
+    }
+
+    /// What the rules come to, before the peers that they do not count for.
+    pub(super) fn ruled(&self) -> Option<Ending<'w>> {
+        let near = self.near();
+        let (packets, ..) = views(self.question.traffic).pop()?;
+        self.outcome_at_peer(packets, &near).map(|outcome| outcome.enforced)
+    }
+
+    /// Whether a policy is about the pod.
+    pub(super) fn selected_by(&self, policy: &Policy) -> bool {
+        let namespace = self.world.namespaces.get(&self.pod.reference.namespace);
+        namespace.is_some_and(|namespace| policy.subject.selects(namespace, &self.pod.labels))
+    }
+
+    /// Whether each rule is about the peer.
+    fn near(&self) -> Vec<Match> {
+        self.side.rules().map(|(_, rule)| rule.peers.at(self.question.peer, &self.peer)).collect()
+    }
+
+    fn outcome_at_peer(&self, packets: Packets, near: &[Match]) -> Option<Outcome<'w>> {
+        let destination = self.destination();
+        self.outcome(packets, destination, |place, rule, sent| {
+            let peer = near.get(place).copied().unwrap_or(Match::Split);
+            if peer == Match::No { Match::No } else { peer.and(rule.ports.at(sent, destination)) }
+        })
     }
 
     fn conclude(&self, outcome: &Outcome<'_>, region: Region) -> Judgement {

@@ -7,9 +7,11 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use super::case::Case;
 use super::{Holder, Member, Resident, World};
-use crate::address::{Family, prefix};
+use crate::address::Family;
 use crate::digest::Digest;
 use crate::name::Name;
 use crate::object::{Namespace, Pod, Tenant};
@@ -31,6 +33,14 @@ pub(super) enum Subject<'w> {
     Unknown,
 }
 
+/// What comes of a question before the policies are asked.
+pub(super) enum Asked<'w> {
+    /// The policies about a pod are to be asked.
+    Policies(Case<'w>),
+    /// No policy has a part in it.
+    Judged(Judgement),
+}
+
 /// What the tenants of the two ends come to.
 pub(super) enum TenantRule<'w> {
     /// Nobody's tenant is looked at.
@@ -47,42 +57,47 @@ impl World {
     /// Answers a question about a new conversation: whether the rules of the subject's end allow it. Both addresses
     /// are of one family. A subject that is not known, or not known in full, is denied for the moment.
     pub fn judge(&self, question: &Question) -> Judgement {
+        match self.asked(question) {
+            Asked::Policies(case) => case.judge(),
+            Asked::Judged(judgement) => judgement,
+        }
+    }
+
+    /// Asks what comes before the policies.
+    pub(super) fn asked(&self, question: &Question) -> Asked<'_> {
         let Question { direction, subject, peer, .. } = *question;
         let whole = Region::whole(Family::of(peer));
-        let allow = |region| Judgement {
-            verdict: Verdict::Allow,
-            region,
-            because: Because::NoIsolation,
-            audit: None,
-        };
+        let unknown = || denied(whole, Because::UnknownSubject(subject));
         let (who, own) = match self.subject(subject) {
-            Subject::Node => return allow(whole),
-            Subject::Unknown => return denied(whole, Because::UnknownSubject(subject)),
+            Subject::Node => return Asked::Judged(allowed(whole, Because::NoIsolation)),
+            Subject::Unknown => return Asked::Judged(unknown()),
             Subject::Container => (None, &Tenant::Common),
             Subject::Pod(member, namespace) => (Some((member, namespace)), self.tenants.of(namespace)),
         };
         let other = self.identity(peer);
         let rule = self.tenant_rule(own, &other);
         if let Some(because) = rule.denies(peer) {
-            let region = Region { peer: prefix(peer, u8::MAX), ..whole };
-            let itself = Judgement { verdict: Verdict::Allow, region, because: Because::Itself, audit: None };
-            return if peer == subject { itself } else { denied(region, because) };
+            let region = Region { peer: IpNet::from(peer), ..whole };
+            let itself = peer == subject;
+            return Asked::Judged(if itself {
+                allowed(region, Because::Itself)
+            } else {
+                denied(region, because)
+            });
         }
         let by_tenant = matches!(rule, TenantRule::Meet);
         let Some((member, namespace)) = who else {
             let free = if by_tenant { self.addresses.free_of_pods(peer) } else { 0 };
             let peer = widest_prefix(peer, |net| net.prefix_len() >= free);
-            return allow(Region { peer, ..whole });
+            return Asked::Judged(allowed(Region { peer, ..whole }, Because::NoIsolation));
         };
-        let Some(program) = self.program_of(member, namespace) else {
-            return denied(whole, Because::UnknownSubject(subject));
-        };
+        let Some(program) = self.program_of(member, namespace) else { return Asked::Judged(unknown()) };
         let node = self.node_of(subject, &member.pod);
         let is_own_node = direction == Direction::Ingress
             && node.is_some_and(|node| matches!(self.holder(peer), Holder::Node(own) if own == node));
         let (world, question, pod) = (self, *question, &member.pod);
         let side = program.side(direction);
-        Case { world, question, pod, side, peer: other, node, is_own_node, by_tenant }.judge()
+        Asked::Policies(Case { world, question, pod, side, peer: other, node, is_own_node, by_tenant })
     }
 
     /// Answers for both ends of a new conversation between two addresses of one family.
@@ -207,6 +222,10 @@ impl TenantRule<'_> {
             }
         }
     }
+}
+
+fn allowed(region: Region, because: Because) -> Judgement {
+    Judgement { verdict: Verdict::Allow, region, because, audit: None }
 }
 
 fn denied(region: Region, because: Because) -> Judgement {

@@ -11,6 +11,7 @@ mod classes;
 mod edit;
 mod explain;
 mod isolation;
+mod lint;
 mod networks;
 mod share;
 mod tenants;
