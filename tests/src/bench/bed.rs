@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::plain::wait;
-use super::pods::{pod, text};
+use super::pods::{pod, resident, text};
 use super::switch::Switch;
 use crate::lab::command::run;
 use crate::lab::world::{documents, pods};
@@ -89,16 +89,7 @@ impl Bed {
     /// # Errors
     /// Where the agent does not run.
     pub fn agent_memory(&self) -> Result<f64, LabError> {
-        let config = self.lab.node("n1")?.config().display().to_string();
-        let pids = crate::lab::process::with_words(&["run", "--config", &config]);
-        let resident = |pid: &i32| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-            line.split_whitespace().next()?.parse::<f64>().ok()
-        };
-        let sizes: Option<f64> = pids.iter().filter_map(resident).reduce(f64::max);
-        let none = || LabError::NotReady("the agent of n1 does not run".to_owned());
-        Ok(sizes.ok_or_else(none)? / 1024.0)
+        resident(self.lab.node("n1")?)
     }
 
     /// Takes it down.

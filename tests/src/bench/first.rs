@@ -15,13 +15,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use fabric_core::pipeline::vocabulary::{Cookie, Kind};
-use openflow::client::{Client, Config};
 use openflow::message::{Body, TABLE_ALL};
 use openflow::{Flow, FlowMod, FlowModCommand};
 use serde_json::Value;
-use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
 
+use super::line::Line;
 use super::plain::{Place, Plain};
 use super::pods::{TALKERS, WITNESSES, addresses, talker};
 use super::report::{Limit, Row};
@@ -100,25 +98,11 @@ fn punts(lab: &Lab) -> Result<u64, LabError> {
 }
 
 /// A connection to the switch that takes learned verdicts away.
-struct Eraser {
-    runtime: Runtime,
-    client: Client,
-}
+struct Eraser(Line);
 
 impl Eraser {
     fn connect(node: &Node) -> Result<Self, LabError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(LabError::io("start the OpenFlow client"))?;
-        let socket = node.openflow(BRIDGE_FABRIC);
-        let client = runtime.block_on(async {
-            let (events, mut inbox) = mpsc::channel(64);
-            let client = Client::spawn(Config::quiet(&socket), events);
-            while !client.is_connected() {
-                inbox.recv().await;
-            }
-            client
-        });
-        Ok(Self { runtime, client })
+        Line::connect(&node.openflow(BRIDGE_FABRIC)).map(Self)
     }
 
     fn forget_verdicts(&self) -> Result<(), LabError> {
@@ -127,9 +111,9 @@ impl Eraser {
             ..FlowMod::new(FlowModCommand::Delete, Flow { cookie: Cookie::new(kind, 0).0, ..every_flow() })
         };
         let deletions = [Kind::Egress, Kind::Ingress].map(of_kind).map(Body::FlowMod).to_vec();
-        let deleted = self.runtime.block_on(self.client.apply(deletions));
+        self.0.apply(deletions)?;
         std::thread::sleep(SETTLE);
-        deleted.map_err(|error| LabError::NotReady(format!("learned flows could not be taken away: {error}")))
+        Ok(())
     }
 }
 
@@ -148,7 +132,11 @@ fn places(lab: &Lab) -> Result<Vec<Place>, LabError> {
     Ok(places)
 }
 
-fn socket(place: &Place, port: u16) -> Result<UdpSocket, LabError> {
+/// A UDP socket in a pod's namespace, on its address.
+///
+/// # Errors
+/// Where it cannot be had.
+pub fn socket(place: &Place, port: u16) -> Result<UdpSocket, LabError> {
     let what = format!("open a socket on {} in {}", place.ip, place.netns);
     netns::inside(&place.netns, || {
         let socket = UdpSocket::bind((place.ip, port));

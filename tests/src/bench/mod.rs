@@ -8,6 +8,8 @@ mod bed;
 mod cni;
 mod first;
 mod frames;
+mod line;
+mod packets;
 mod plain;
 mod player;
 mod pods;

@@ -3,13 +3,14 @@
 //! A NetworkPolicy lets pods with one label talk to each other, so that verdicts depend
 //! on who the peer is wherever policies are judged.
 
+use std::fs;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use crate::lab::record::PodRecord;
 use crate::lab::world::{documents, pods};
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, Node};
 
 /// Pods of node n1 of which every ordered pair converses.
 pub const TALKERS: usize = 10;
@@ -87,4 +88,21 @@ pub fn addresses(pod: &PodRecord) -> Vec<IpAddr> {
         pod.addresses.iter().filter_map(|text| text.split('/').next()?.parse().ok()).collect();
     addresses.sort();
     addresses
+}
+
+/// Memory of a node's agent that is resident, MiB.
+///
+/// # Errors
+/// Where the agent does not run.
+pub fn resident(node: &Node) -> Result<f64, LabError> {
+    let config = node.config().display().to_string();
+    let pids = crate::lab::process::with_words(&["run", "--config", &config]);
+    let resident = |pid: &i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let sizes: Option<f64> = pids.iter().filter_map(resident).reduce(f64::max);
+    let none = || LabError::NotReady(format!("the agent of {} does not run", node.name));
+    Ok(sizes.ok_or_else(none)? / 1024.0)
 }

@@ -15,7 +15,6 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use fabric_core::pipeline::vocabulary::{Origin, REG_FLAGS, RETRY, Table};
 use openflow::message::{
     Body, Features, Hello, PacketIn, PacketInFormat, SwitchConfig, VERSION_13, VERSION_15,
 };
@@ -26,6 +25,7 @@ use super::frames::{
     BARRIER_REQUEST, ECHO_REQUEST, FEATURES_REQUEST, FLOW_MOD, Frames, GET_CONFIG_REQUEST, HELLO, encode,
     kind, xid,
 };
+use super::packets::{paused, udp};
 use super::plain::wait;
 use super::player::{Heard, Played, play};
 use super::report::{Limit, Row};
@@ -34,8 +34,6 @@ use crate::lab::command::{command, spawn};
 
 /// Times that known conversations, and those of the peer, are played.
 const ROUNDS: usize = 5;
-/// Bytes of a continuation; Open vSwitch's are about as long.
-const CONTINUATION: usize = 160;
 
 /// Measures the agent and the peer.
 ///
@@ -72,31 +70,8 @@ pub fn measure(bed: &mut Bed) -> Result<Vec<Row>, LabError> {
 
 /// A packet of the local pod to a peer, paused in Egress.
 fn punt(bed: &Bed, peer: Ipv4Addr) -> Vec<u8> {
-    let flags = Origin::Pod.bit() | RETRY | u32::from(Table::Egress.id()) << 20;
-    let metadata = Match::new().with(REG_FLAGS, flags).with(Field::IN_PORT, bed.port);
-    let packet_in = PacketIn {
-        packet: udp([2, 0, 0, 0, 0, 1], bed.source, peer),
-        full_len: 60,
-        table: Table::Punt.id(),
-        cookie: 0,
-        metadata,
-        userdata: vec![1],
-        continuation: Some(vec![0; CONTINUATION]),
-        ..PacketIn::default()
-    };
+    let packet_in = paused(bed.port, bed.source, peer);
     encode(VERSION_15, 0, Body::PacketIn(packet_in))
-}
-
-/// A UDP packet of 60 bytes in an Ethernet frame (RFC 768, RFC 791).
-fn udp(source_mac: [u8; 6], from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
-    let mut frame = vec![0x0a, 0x58, 0xa9, 0xfe, 0x01, 0x01];
-    frame.extend(source_mac);
-    frame.extend([0x08, 0x00, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
-    frame.extend(from.octets());
-    frame.extend(to.octets());
-    frame.extend([0x27, 0x10, 0x07, 0xd0, 0, 26, 0, 0]);
-    frame.resize(60, 0);
-    frame
 }
 
 /// `ovs-testcontroller`, ended with its value.

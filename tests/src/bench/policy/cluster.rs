@@ -105,9 +105,10 @@ impl Cluster {
         format!("app-{workload}-{:08x}-{replica}", workload * 0x9e37 + 0x1357)
     }
 
-    /// Everything that is neither pod, policy nor Service: nodes, namespaces, the Network.
-    pub fn base(self) -> Vec<Value> {
-        let nodes = (0..MOST_NODES.min(self.pods.div_ceil(PER_NODE))).map(node);
+    /// Everything that is neither pod, policy nor Service: nodes, namespaces, the Network. Nodes that are nowhere must not
+    /// have addresses where a real host looks for them.
+    pub fn base(self, addressed: bool) -> Vec<Value> {
+        let nodes = (0..MOST_NODES.min(self.pods.div_ceil(PER_NODE))).map(|number| node(number, addressed));
         let network = json!({
             "apiVersion": "fabric.io/v1alpha1", "kind": "Network", "metadata": { "name": NETWORK },
             "spec": { "mode": "overlay", "vni": 128, "cidrs": ["10.128.0.0/9", "fd00:128::/64"] },
@@ -214,7 +215,7 @@ impl Cluster {
     /// Where the gate finds fault with a manifest.
     pub fn objects(self) -> Result<Vec<Object>, LabError> {
         let services = (0..self.services()).flat_map(|number| self.service(number));
-        let manifests = self.base().into_iter().chain((0..self.pods).map(|pod| self.pod(pod, false)));
+        let manifests = self.base(true).into_iter().chain((0..self.pods).map(|pod| self.pod(pod, false)));
         let manifests = manifests.chain(self.every_policy()).chain(services);
         let mut objects = manifests.map(object).collect::<Result<Vec<Object>, LabError>>()?;
         objects.extend((0..self.pods).flat_map(|pod| self.claims(pod)).map(Object::IpClaim));
@@ -299,11 +300,16 @@ fn node_name(pod: usize) -> String {
     format!("worker-{}", pod / PER_NODE % MOST_NODES)
 }
 
-fn node(number: usize) -> Value {
-    let low = u8::try_from(number + 100).unwrap_or(u8::MAX);
-    json!({
+fn node(number: usize, addressed: bool) -> Value {
+    let name = format!("worker-{number}");
+    let mut node = json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": { "name": format!("worker-{number}"), "labels": { "kubernetes.io/os": "linux" } },
-        "status": { "addresses": [{ "type": "InternalIP", "address": Ipv4Addr::new(192, 168, 77, low) }] },
-    })
+        "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
+    });
+    if addressed {
+        let low = u8::try_from(number + 100).unwrap_or(u8::MAX);
+        let address = json!({ "type": "InternalIP", "address": Ipv4Addr::new(192, 168, 77, low) });
+        node["status"] = json!({ "addresses": [address] });
+    }
+    node
 }
