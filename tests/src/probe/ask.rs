@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::bed::Bed;
 use super::packet::Packet;
-use super::place::Place;
+use super::place::{Place, fresh_port};
 use super::station::{Outcome, Pending, ask_tcp, ask_udp};
 use super::witness::Sighting;
 use crate::frames::build::ethernet;
@@ -16,6 +16,9 @@ use crate::oracle::Answer;
 
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
+
+/// Of a datagram that asks.
+const BYTES: usize = 6;
 
 /// May this conversation be opened?
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,16 +92,21 @@ pub fn serve<'q>(bed: &Bed, questions: impl IntoIterator<Item = &'q Question>) {
     }
 }
 
-/// Asks all questions, `pace` after each other, each for as long as `patience`.
+/// Asks all questions, `pace` after each other, each for as long as `patience` says.
 #[must_use]
-pub fn ask(bed: &Bed, questions: &[Question], pace: Duration, patience: Duration) -> Vec<Finding> {
+pub fn ask(
+    bed: &Bed,
+    questions: &[Question],
+    pace: Duration,
+    patience: impl Fn(&Question) -> Duration,
+) -> Vec<Finding> {
     let places: Vec<usize> = questions.iter().map(|q| bed.place_of(q.to_address).witness.noted()).collect();
     let mut asked = Vec::with_capacity(questions.len());
     let began = Instant::now();
     for (question, due) in questions.iter().zip((0u32..).map(|n| pace * n)) {
         std::thread::sleep(due.saturating_sub(began.elapsed()));
-        let port = bed.place(&question.from).fresh_port();
-        asked.push((port, begin(bed, question, port, patience)));
+        let port = fresh_port();
+        asked.push((port, begin(bed, question, port, patience(question))));
     }
     let outcomes: Vec<(u16, Outcome)> = asked.into_iter().map(|(port, asked)| (port, end(asked))).collect();
     // A witness may be a moment behind.
@@ -106,17 +114,22 @@ pub fn ask(bed: &Bed, questions: &[Question], pace: Duration, patience: Duration
     let found = questions.iter().zip(places).zip(outcomes);
     let finding = |((question, place), (port, outcome)): ((&Question, usize), (u16, Outcome))| {
         let receiver = bed.place_of(question.to_address);
-        let seen = receiver.witness.since(place);
-        Finding { outcome, arrived: seen.iter().filter(|seen| is_of(question, port, seen)).count() }
+        if receiver.name == question.from {
+            // What a place sends to itself comes to no device.
+            let arrived = usize::from(matches!(outcome, Outcome::Reached(_)));
+            return Finding { outcome, arrived };
+        }
+        let (seen, leaves) = (receiver.witness.since(place), receiver.node.is_none());
+        Finding { outcome, arrived: seen.iter().filter(|seen| is_of(question, port, leaves, seen)).count() }
     };
     found.map(finding).collect()
 }
 
-/// A packet of the conversation that a question opens from a port. Its source is not compared: one that leaves the
-/// cluster gets another.
-fn is_of(question: &Question, port: u16, seen: &Sighting) -> bool {
-    let Packet { to, protocol, source, destination, .. } = seen.packet;
+/// A packet of the conversation that a question opens from a port. One that leaves the cluster gets another source.
+fn is_of(question: &Question, port: u16, leaves: bool, seen: &Sighting) -> bool {
+    let Packet { from, to, protocol, source, destination, .. } = seen.packet;
     (to, protocol, source, destination) == (question.to_address, question.protocol, port, question.port)
+        && (leaves || from == question.from_address)
 }
 
 fn begin(bed: &Bed, question: &Question, port: u16, patience: Duration) -> Asked {
@@ -125,7 +138,7 @@ fn begin(bed: &Bed, question: &Question, port: u16, patience: Duration) -> Asked
     let to = SocketAddr::new(question.to_address, question.port);
     match question.protocol {
         TCP => Asked::ByStation(place.station.run(move || ask_tcp(from, to, patience))),
-        UDP => Asked::ByStation(place.station.run(move || ask_udp(from, to, patience))),
+        UDP => Asked::ByStation(place.station.run(move || ask_udp(from, to, BYTES, patience))),
         SCTP => Asked::ByHand(ask_sctp(place, bed.place_of(question.to_address), from, to, patience)),
         other => Asked::ByHand(Outcome::Failed(format!("protocol {other}"))),
     }

@@ -8,15 +8,21 @@
 
 pub mod ask;
 pub mod bed;
+pub mod history;
 pub mod object;
 pub mod packet;
 pub mod place;
+pub mod shower;
 pub mod station;
+pub mod stream;
+pub mod talk;
 pub mod witness;
 
 pub use ask::{Finding, Question, ask, serve};
 pub use bed::Bed;
 pub use packet::Packet;
 pub use place::Place;
+pub use shower::Shower;
 pub use station::{Outcome, Station};
+pub use talk::Talk;
 pub use witness::{Sighting, Witness};

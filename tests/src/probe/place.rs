@@ -10,9 +10,18 @@ use super::witness::Witness;
 use crate::frames::Tap;
 
 /// Source ports that probes use; the kernel chooses higher ones by itself.
-const PORTS: std::ops::Range<u16> = 10_000..32_000;
+const PORTS: std::ops::Range<u16> = 10_000..30_000;
 /// Port of iperf3, whose packets nobody notes one by one.
 const IPERF: u16 = 5201;
+
+/// A source port that no probe had for a long time, at any place.
+#[must_use]
+pub fn fresh_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some((n + 1) % count));
+    PORTS.start + next.unwrap_or_default()
+}
 
 /// A place, with its sockets and a witness of what arrives.
 #[derive(Debug)]
@@ -33,7 +42,6 @@ pub struct Place {
     pub witness: Witness,
     /// For frames made by hand.
     pub tap: Arc<Tap>,
-    next: AtomicU16,
 }
 
 impl Place {
@@ -50,16 +58,7 @@ impl Place {
             station: Station::start(netns).unwrap(),
             witness: Witness::start(netns, device, interest).unwrap(),
             tap: Arc::new(Tap::open(netns, device).unwrap()),
-            next: AtomicU16::new(PORTS.start),
         }
-    }
-
-    /// A source port that no probe of this place had before.
-    #[must_use]
-    pub fn fresh_port(&self) -> u16 {
-        let port = self.next.fetch_add(1, Ordering::Relaxed);
-        assert!(PORTS.contains(&port), "{}: every source port was used", self.name);
-        port
     }
 
     /// Its address of a family.

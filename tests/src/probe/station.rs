@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::mpsc as orders;
 
 use crate::lab::{LabError, netns};
+use crate::traffic::Payload;
 
 type Job = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
@@ -171,15 +172,17 @@ pub async fn ask_tcp(from: SocketAddr, to: SocketAddr, patience: Duration) -> Ou
     outcome(began, tokio::time::timeout(patience, ask).await)
 }
 
-/// Sends a datagram and awaits it back, to be run in a station.
-pub async fn ask_udp(from: SocketAddr, to: SocketAddr, patience: Duration) -> Outcome {
+/// Sends a datagram of this many bytes and awaits it back, to be run in a station.
+pub async fn ask_udp(from: SocketAddr, to: SocketAddr, bytes: usize, patience: Duration) -> Outcome {
     let began = Instant::now();
     let ask = async {
         let socket = open_udp(from, to).await?;
-        socket.send(b"fabric").await?;
-        let mut buffer = [0; 64];
-        socket.recv(&mut buffer).await?;
-        Ok(())
+        let sent = Payload::new(7).bytes(bytes);
+        socket.send(&sent).await?;
+        let mut buffer = vec![0; bytes + 1];
+        let length = socket.recv(&mut buffer).await?;
+        let same = buffer.get(..length) == Some(&sent);
+        if same { Ok(()) } else { Err(io::Error::other("another datagram came back")) }
     };
     outcome(began, tokio::time::timeout(patience, ask).await)
 }

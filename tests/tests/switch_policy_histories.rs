@@ -1,0 +1,361 @@
+//! Generated histories on real switches: edit, probe, edit, probe. What is measured equals what the oracle says; nothing
+//! of a new conversation that is forbidden arrives once the agents have reported the edit applied; established ones stop
+//! within a second; those that stay allowed lose nothing.
+//! Needs root and Open vSwitch, and fails where they are missing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use fabric_tests::frames::segment::TCP;
+use fabric_tests::oracle::{Answer, Cluster};
+use fabric_tests::probe::ask::UDP;
+use fabric_tests::probe::history::{Author, CIDRS, Edit, TCP_PORTS, UDP_PORTS, addresses};
+use fabric_tests::probe::stream::Stream;
+use fabric_tests::probe::{Bed, Outcome, Question, Shower, Talk, ask, object, serve};
+use serde_json::{Value, json};
+
+/// Edits of a history.
+const EDITS: usize = 14;
+/// Between two questions.
+const PACE: Duration = Duration::from_micros(1500);
+/// A conversation that is denied gets this long, and one that is allowed.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(400), Duration::from_secs(4));
+/// The kernel sends a SYN again after 1 s: an answer below this took none.
+const NO_RETRANSMISSION: Duration = Duration::from_millis(900);
+/// Established conversations that are forbidden stop within this.
+const STOP: Duration = Duration::from_secs(1);
+/// Established conversations at most.
+const TALKS: usize = 24;
+
+#[test]
+fn what_is_measured_is_what_the_oracle_says_after_every_edit() {
+    let seeds = std::env::var("FABRIC_SEEDS").unwrap_or_else(|_| "1,2".to_owned());
+    for seed in seeds.split(',').map(|seed| seed.trim().parse().unwrap()) {
+        println!("FABRIC_SEEDS={seed}");
+        History::begin(seed).run();
+    }
+}
+
+/// Every conversation that is probed, with what the oracle says of it.
+type Matrix = BTreeMap<Question, Answer>;
+
+/// One history under way.
+struct History {
+    bed: Bed,
+    author: Author,
+    shower: Shower,
+    talks: Vec<Talk>,
+    /// Forbidden, and so to be silent: with the moment from which on they must be.
+    silenced: Vec<(Talk, Instant)>,
+    matrix: Matrix,
+    figures: Figures,
+}
+
+/// What is told at the end.
+#[derive(Debug, Default)]
+struct Figures {
+    edits: usize,
+    probes: usize,
+    applied: Vec<Duration>,
+    stopped: Vec<Duration>,
+    talks: usize,
+    messages: u64,
+    slowest: Duration,
+    /// Answers that took a retransmission.
+    late: usize,
+}
+
+impl History {
+    fn begin(seed: u64) -> Self {
+        let mut author = Author::new(seed);
+        let mut objects = author.beginning();
+        objects.push(object::network(&CIDRS));
+        objects.extend(steady());
+        let mut bed = Bed::up("swhist", 2, json!({}), objects);
+        println!("  begins applied after {:?}", bed.applied());
+        let matrix = matrix(&bed.cluster);
+        serve(&bed, matrix.keys());
+        let shower = Shower::start();
+        Self { bed, author, shower, talks: vec![], silenced: vec![], matrix, figures: Figures::default() }
+    }
+
+    fn run(mut self) {
+        let streams = [("steady/s", "steady/t"), ("steady/s", "steady/u")];
+        let streams = streams.map(|(from, to)| Stream::start(&self.bed, from, to));
+        self.measure("the beginning");
+        self.talk();
+        for stream in &streams {
+            stream.wait(Duration::from_secs(5));
+        }
+        let marks = streams.each_ref().map(Stream::seconds);
+        for number in 1..=EDITS {
+            let edit = self.author.next();
+            println!("  {number}: {edit}");
+            self.edit(edit);
+        }
+        let (calm, edited): (Vec<_>, Vec<_>) =
+            streams.into_iter().zip(marks).map(|(stream, mark)| stream.finish(mark)).unzip();
+        println!("  iperf3 without edits: {calm:?}\n  iperf3 with edits: {edited:?}");
+        let kept: Vec<Talk> = std::mem::take(&mut self.talks);
+        for talk in kept {
+            self.finish(talk);
+        }
+        println!("  shower: {} packets\n  {}", self.shower.sent(), self.figures);
+        for (calm, edited) in calm.iter().zip(&edited) {
+            assert!(
+                edited.retransmitted <= calm.retransmitted,
+                "{calm:?} without edits, {edited:?} with them"
+            );
+        }
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        let before = std::mem::take(&mut self.matrix);
+        let places: BTreeMap<String, usize> =
+            self.bed.places.iter().map(|(name, place)| (name.clone(), place.witness.noted())).collect();
+        let denied = |matrix: &Matrix| -> BTreeSet<Question> {
+            matrix.iter().filter(|(_, answer)| **answer == Answer::Deny).map(|(q, _)| q.clone()).collect()
+        };
+        let old = denied(&before);
+        self.leave_pods(&edit);
+        let written = Instant::now();
+        self.write(edit.clone());
+        let after = matrix(&self.bed.cluster);
+        let new = denied(&after);
+        self.shower.set(&self.bed, old.union(&new).filter(|question| after.contains_key(question)));
+        let took = self.bed.applied();
+        let applied = Instant::now();
+        self.figures.applied.push(took);
+        self.shower.set(&self.bed, &new);
+        self.matrix = after;
+        let fresh: Vec<&Question> =
+            self.matrix.keys().filter(|question| !before.contains_key(question)).collect();
+        serve(&self.bed, fresh);
+        let forbidden = self.forbidden_talks();
+        self.measure(&format!("{edit}"));
+        self.shower_held(&places, (&old, &new), (written, applied), &edit);
+        std::thread::sleep(
+            (written + STOP + Duration::from_millis(200)).saturating_duration_since(Instant::now()),
+        );
+        self.talks_stopped(forbidden, written, &places, &edit);
+        self.talk();
+        self.figures.edits += 1;
+    }
+
+    /// A pod that goes has ended its conversations, and others theirs with it.
+    fn leave_pods(&mut self, edit: &Edit) {
+        let Edit::Dead(pod) = edit else { return };
+        let gone = self.bed.place(pod).addresses.clone();
+        let of_pod = |question: &Question| {
+            gone.contains(&question.from_address) || gone.contains(&question.to_address)
+        };
+        let (ended, kept) =
+            std::mem::take(&mut self.talks).into_iter().partition(|talk| of_pod(&talk.question));
+        self.talks = kept;
+        ended.into_iter().for_each(|talk: Talk| self.finish(talk));
+        self.silenced.retain(|(talk, _)| !of_pod(&talk.question));
+        let left: Vec<Question> = matrix(&self.bed.cluster)
+            .into_iter()
+            .filter(|(question, answer)| *answer == Answer::Deny && !of_pod(question))
+            .map(|(question, _)| question)
+            .collect();
+        self.shower.set(&self.bed, &left);
+    }
+
+    fn write(&mut self, edit: Edit) {
+        match edit {
+            Edit::Put(object) => self.bed.put(object),
+            Edit::Remove(kind, namespace, name) => self.bed.remove(kind, &namespace, &name),
+            Edit::Born(object) => self.bed.add_pod(object),
+            Edit::Dead(pod) => self.bed.remove_pod(&pod),
+        }
+    }
+
+    /// Asks everything, and holds the answers against the oracle's.
+    fn measure(&mut self, when: &str) {
+        let questions: Vec<Question> = self.matrix.keys().cloned().collect();
+        let findings = ask(&self.bed, &questions, PACE, |question| match self.matrix[question] {
+            Answer::Deny => PATIENCE.0,
+            Answer::Allow => PATIENCE.1,
+        });
+        let mut faults = Vec::new();
+        for (question, finding) in questions.iter().zip(&findings) {
+            let wanted = self.matrix[question];
+            if finding.answer() != Some(wanted) {
+                faults.push(format!("{question}: wanted {wanted}, found {finding:?}"));
+            }
+            if let Outcome::Reached(after) = finding.outcome {
+                self.figures.slowest = self.figures.slowest.max(after);
+                if after >= NO_RETRANSMISSION {
+                    self.figures.late += 1;
+                    println!("  late: {question}: {after:?}");
+                }
+            }
+        }
+        self.figures.probes += questions.len();
+        assert!(
+            faults.is_empty(),
+            "after {when}\n{} of {}:\n{}",
+            faults.len(),
+            questions.len(),
+            faults.join("\n")
+        );
+    }
+
+    /// What was sent throughout did not arrive where it must not.
+    fn shower_held(
+        &self,
+        places: &BTreeMap<String, usize>,
+        (old, new): (&BTreeSet<Question>, &BTreeSet<Question>),
+        (written, applied): (Instant, Instant),
+        edit: &Edit,
+    ) {
+        let mut faults = Vec::new();
+        for (name, place) in &self.bed.places {
+            for seen in place.witness.since(places.get(name).copied().unwrap_or_default()) {
+                let Some((question, sent)) = seen.mark.and_then(|mark| self.shower.origin(mark)) else {
+                    continue;
+                };
+                let open = match (old.contains(&*question), new.contains(&*question)) {
+                    (true, true) => true,
+                    (false, true) => sent > applied,
+                    (true, false) => seen.at < written,
+                    (false, false) => false,
+                };
+                if open {
+                    let since = sent.saturating_duration_since(written);
+                    faults
+                        .push(format!("{question}: sent {since:?} after the edit was written, and arrived"));
+                }
+            }
+        }
+        assert!(
+            faults.is_empty(),
+            "{edit}, applied {:?} after it was written: {} packets:\n{}",
+            applied - written,
+            faults.len(),
+            faults.join("\n")
+        );
+    }
+
+    /// Conversations that the edit forbids.
+    fn forbidden_talks(&mut self) -> Vec<Talk> {
+        let allowed = |talk: &Talk| self.matrix.get(&talk.question) == Some(&Answer::Allow);
+        let (kept, forbidden) = std::mem::take(&mut self.talks).into_iter().partition(allowed);
+        self.talks = kept;
+        forbidden
+    }
+
+    /// Those that were forbidden have stopped in time, and those that were before are still silent.
+    fn talks_stopped(
+        &mut self,
+        forbidden: Vec<Talk>,
+        written: Instant,
+        places: &BTreeMap<String, usize>,
+        edit: &Edit,
+    ) {
+        let new = forbidden.into_iter().map(|talk| (talk, written + STOP));
+        self.silenced.extend(new);
+        let mut faults = Vec::new();
+        for (talk, from) in &self.silenced {
+            let mut last: Option<Instant> = None;
+            for address in [talk.question.from_address, talk.question.to_address] {
+                let place = self.bed.place_of(address);
+                let seen = place.witness.since(places.get(&place.name).copied().unwrap_or_default());
+                last = last.max(seen.iter().filter(|seen| talk.has(seen)).map(|seen| seen.at).max());
+            }
+            if let Some(last) = last {
+                self.figures.stopped.push(last.saturating_duration_since(written));
+                if last > *from {
+                    let after = last - written;
+                    faults.push(format!("{} from {}: a packet {after:?} after it", talk.question, talk.port));
+                }
+            }
+        }
+        assert!(faults.is_empty(), "after {edit}\n{}", faults.join("\n"));
+        // Long enough silent.
+        let excess = self.silenced.len().saturating_sub(TALKS);
+        self.silenced.drain(..excess);
+    }
+
+    /// Opens further conversations that are allowed.
+    fn talk(&mut self) {
+        let open: BTreeSet<&Question> = self.talks.iter().map(|talk| &talk.question).collect();
+        let allowed: Vec<&Question> = self
+            .matrix
+            .iter()
+            .filter(|(question, answer)| **answer == Answer::Allow && !open.contains(question))
+            .map(|(question, _)| question)
+            .collect();
+        let wanted = TALKS.saturating_sub(open.len());
+        let step = (allowed.len() / wanted.max(1)).max(1);
+        let talks: Vec<Talk> = allowed
+            .iter()
+            .step_by(step)
+            .take(wanted)
+            .map(|question| Talk::open(&self.bed, question))
+            .collect();
+        self.figures.talks += talks.len();
+        self.talks.extend(talks);
+    }
+
+    /// A conversation that stayed allowed has lost nothing.
+    fn finish(&mut self, talk: Talk) {
+        let question = talk.question.clone();
+        let progress = talk.finish();
+        self.figures.messages += progress.sent;
+        assert!(
+            progress.returned == progress.sent || question.protocol == TCP && progress.longest < STOP,
+            "{question} stayed allowed: {progress:?}"
+        );
+    }
+}
+
+/// Pods that stay allowed whatever happens, by a policy that selects them.
+fn steady() -> Vec<Value> {
+    let pods = [("steady/s", "n1", 201), ("steady/t", "n1", 202), ("steady/u", "n2", 203)];
+    let pods = pods.map(|(name, node, place)| object::pod(name, node, json!({}), &addresses(place)));
+    let rule = json!({ "from": [{ "podSelector": {} }] });
+    let spec = json!({ "podSelector": {}, "policyTypes": ["Ingress"], "ingress": [rule] });
+    let namespace = object::namespace("steady", json!({}), json!({}));
+    [namespace, object::policy("steady/own", spec)].into_iter().chain(pods).collect()
+}
+
+fn matrix(cluster: &Cluster) -> Matrix {
+    let mut matrix = Matrix::new();
+    for (protocol, ports) in [(TCP, TCP_PORTS), (UDP, UDP_PORTS)] {
+        for port in ports {
+            for pair in cluster.allowed_matrix(protocol, Some(port)) {
+                let steady = pair.from.starts_with("steady/") || pair.to.starts_with("steady/");
+                if pair.from != pair.to && !steady {
+                    let (from_address, to_address) = (pair.from_address, pair.to_address);
+                    let question = Question { from: pair.from, from_address, to_address, protocol, port };
+                    matrix.insert(question, pair.answer);
+                }
+            }
+        }
+    }
+    matrix
+}
+
+impl std::fmt::Display for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();
+        write!(
+            f,
+            "{} edits, {} probes (slowest answer {:?}, {} after a retransmission); applied after at most {:?}; {} lasting conversations with {} \
+             messages in those that stayed allowed; {} were forbidden, last packet at most {:?} after the edit",
+            self.edits,
+            self.probes,
+            self.slowest,
+            self.late,
+            most(&self.applied),
+            self.talks,
+            self.messages,
+            self.stopped.len(),
+            most(&self.stopped)
+        )
+    }
+}
