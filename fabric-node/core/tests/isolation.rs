@@ -68,13 +68,19 @@ fn what_is_allowed_passes_with_its_answers_and_nothing_else_does() {
 fn two_that_may_not_reach_each_other_open_nothing_by_sending_at_once() {
     for (one, other) in [(DB, SAFE), (DB, FAR_DB), (DB_V6, FAR_DB_V6)] {
         let mut fabric = Fabric::new(WORLD);
-        let there = sent(one, other, UDP, (4000, 4000));
-        for _ in 0..3 {
-            assert!(!fabric.send(there), "{one} to {other}");
-            assert!(!fabric.send(there.back()), "{other} to {one}");
+        for protocol in [UDP, SCTP] {
+            let there = sent(one, other, protocol, (4000, 4000));
+            for _ in 0..3 {
+                assert!(!fabric.send(there), "{one} to {other}");
+                assert!(!fabric.send(there.back()), "{other} to {one}");
+            }
         }
         for pod in [one, other] {
-            assert!(fabric.home(ip(pod)).marks(ip(pod)).is_empty(), "nothing is committed for {pod}");
+            let marks = fabric.home(ip(pod)).marks(ip(pod));
+            assert!(
+                marks.iter().all(|mark| *mark == u128::from(SEEN)),
+                "nothing of {pod} passes by {marks:?}"
+            );
         }
     }
 }
@@ -174,17 +180,39 @@ fn a_block_that_begins_at_port_0_lets_no_fragments_in() {
 fn sctp_is_judged_packet_by_packet() {
     for (from, to) in [(WEB, DB), (WEB_V6, DB_V6), (WEB, FAR_DB), (FAR_WEB, DB)] {
         let mut fabric = Fabric::new(WORLD);
-        assert!(fabric.send(sent(to, from, UDP, (9, 22))), "a conversation of the other direction");
         let asks = sent(from, to, SCTP, (4000, 3868));
         assert!(fabric.send(asks) && fabric.send(asks.back()) && fabric.send(asks), "{from} to {to}");
-        let marks = fabric.home(ip(to)).marks(ip(to));
-        assert_eq!(marks, [JUDGED, SEEN].map(u128::from), "in the zone of the one whose ports matter");
+        for pod in [from, to] {
+            assert_eq!(fabric.home(ip(pod)).marks(ip(pod)), [u128::from(SEEN)], "nothing passes unjudged");
+        }
         assert!(!fabric.send(sent(from, to, SCTP, (4000, 3869))), "another port of the same pair");
-        assert!(!fabric.send(sent(to, from, SCTP, (9, 22))), "an association of the other direction");
-        assert!(fabric.send(asks) && fabric.send(asks.back()));
+        assert!(fabric.send(sent(to, from, SCTP, (9, 22))), "what the other may open");
+        let before = fabric.home(ip(to)).flows.len();
+        for from_port in 4001..4020 {
+            let asks = sent(from, to, SCTP, (from_port, 3868));
+            assert!(fabric.send(asks) && fabric.send(asks.back()));
+        }
+        assert_eq!(fabric.home(ip(to)).flows.len(), before, "no flow for each association");
         let [first, later] = asks.fragments();
         assert!(!fabric.send_packet(asks.from, asks.to, first), "its ports are not to be seen");
         assert!(fabric.send_packet(asks.from, asks.to, later));
+    }
+}
+
+#[test]
+fn answers_in_sctp_pass_to_an_isolated_pod_and_new_associations_do_not() {
+    for (from, to) in [(DB, WEB), (DB_V6, WEB_V6), (DB, FAR_WEB)] {
+        let mut fabric = Fabric::new(WORLD);
+        let asks = sent(from, to, SCTP, (4000, 22));
+        assert!(!fabric.send(asks.back()), "an answer to nothing");
+        assert!(fabric.send(asks) && fabric.send(asks.back()), "{from} to {to}");
+        for ports in [(22, 4001), (23, 4000), (9, 5000)] {
+            assert!(!fabric.send(sent(to, from, SCTP, ports)), "{to} to {from}, {ports:?}");
+        }
+        let other = sent(from, to, SCTP, (4001, 23));
+        assert!(!fabric.send(other.back()) && fabric.send(other) && fabric.send(other.back()));
+        assert!(fabric.send(asks) && fabric.send(asks.back()), "still");
+        assert!(fabric.send(sent(to, from, SCTP, (22, 3868))), "what is allowed to everybody");
     }
 }
 

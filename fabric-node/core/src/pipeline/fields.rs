@@ -7,7 +7,7 @@ use openflow::{Action, Ct, CtZone, Field, Match, Subfield};
 use policy::Family;
 
 use super::vocabulary::{
-    MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_ZONE_OUT, RETRY, Table,
+    MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_ZONE_OUT, RETRY, Table, high_protocol,
 };
 
 /// Ethernet type of IPv4.
@@ -70,10 +70,10 @@ pub fn forward(matches: Match) -> Match {
     tracked(matches, 0, state::REPLY | state::RELATED)
 }
 
-/// Adds: packets of the other direction of conversations with this mark.
+/// Adds: packets of either direction, and no errors about others.
 #[must_use]
-pub fn answers(matches: Match, mark: u32) -> Match {
-    tracked(matches, state::REPLY, state::REPLY | state::RELATED).with_mask(Field::CT_MARK, mark, mark)
+pub fn either(matches: Match) -> Match {
+    tracked(matches, 0, state::RELATED)
 }
 
 /// Adds: ICMP errors about conversations with this mark.
@@ -106,6 +106,12 @@ pub fn eth_type(family: Family) -> u16 {
         Family::V4 => ETH_IPV4,
         Family::V6 => ETH_IPV6,
     }
+}
+
+/// Notes whether the protocol is a high one: see [`HIGH_PROTOCOL`](super::vocabulary::HIGH_PROTOCOL).
+#[must_use]
+pub fn note_protocol() -> Action {
+    Action::Move { src: Subfield::bits(Field::CT_NW_PROTO, 7, 1), dst: high_protocol() }
 }
 
 /// Adds: IP packets of a family.

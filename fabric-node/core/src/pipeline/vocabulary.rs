@@ -142,6 +142,14 @@ pub const COMMIT: u32 = 0x100_0000;
 /// In `reg0`: the receiver's end has yet to be asked. Where the receiver is on another node and policies speak of it,
 /// there is no way for such packets but by Egress again, which then judges the other end.
 pub const PEER: u32 = 0x200_0000;
+/// In `reg0`: the packet's protocol, as connection tracking has it, is 128 or above: SCTP (132) is, whose ports
+/// connection tracking may not know. What is allowed whatever the protocol is allowed to packets without it.
+pub const HIGH_PROTOCOL: u32 = 0x400_0000;
+/// The same bit, as a place to move the highest bit of a protocol number to.
+#[must_use]
+pub fn high_protocol() -> Subfield {
+    Subfield::bits(Field::REG0, 26, 1)
+}
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -167,8 +175,8 @@ pub const REG_DECISION: Field = Field::XREG3;
 
 /// In `ct_mark`: policy has allowed this conversation in this zone.
 pub const JUDGED: u32 = 0x1;
-/// In `ct_mark`: policy has allowed some ports of this pair. The userspace connection tracking of OVS knows one
-/// connection of a pair in SCTP, whatever the ports, so every packet is judged.
+/// In `ct_mark`: there is an association of SCTP between the two, or was. The userspace connection tracking of OVS knows
+/// one connection of a pair, whatever the ports, so every packet is judged, and only ICMP errors pass by this mark.
 pub const SEEN: u32 = 0x2;
 /// How many bits of `ct_mark` have a meaning, from the lowest.
 pub const MARK_BITS: u16 = 2;
@@ -182,7 +190,7 @@ pub const DENIED: u8 = 2;
 /// Bytes of such a copy: enough for every header that is named in a log.
 pub const COPY_LENGTH: u16 = 128;
 
-/// Priorities, by meaning. Learned flows never overlap in disagreement, so one is enough for them.
+/// Priorities, by meaning.
 pub mod priority {
     /// Passes or drops before anything that depends on a pod.
     pub const FIRST: u16 = 300;
@@ -196,7 +204,9 @@ pub mod priority {
     pub const MULTICAST: u16 = 160;
     /// Static flows of pods and of the node.
     pub const STATIC: u16 = 150;
-    /// Flows learned from packets.
+    /// Learned: answers of an association of SCTP, which verdicts about new ones do not touch.
+    pub const ANSWERS: u16 = 120;
+    /// Flows learned from packets. Those that overlap agree.
     pub const LEARNED: u16 = 100;
     /// Static drops with a cause.
     pub const CAUSE: u16 = 50;

@@ -86,8 +86,8 @@ impl Scene {
     }
 
     /// A line of a conversation file: `pod FROM TO PROTOCOL PORT` or `tunnel OUTER FROM TO PROTOCOL PORT`, and then,
-    /// for packets that are no whole ones of a new conversation: `first` or `later` (fragments), `back` (an answer, to a
-    /// conversation with that port) or `related` (an ICMP error); the last two are of a conversation that is *seen*.
+    /// for packets that are no whole ones of a new conversation: `first` or `later` (fragments), `back` (an answer
+    /// from that port) or `related` (an ICMP error); the last two are of a conversation that is *seen*.
     pub fn punt(&self, line: &str) -> Punt {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (tunnel, rest) = match words.as_slice() {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use policy::{Direction, Location};
 
+use super::super::fields::SCTP;
 use super::super::vocabulary::{Origin, Table};
 use super::decide::decide;
 use super::decision::Decision;
@@ -106,11 +107,28 @@ impl<P: Pods> Answering<'_, P> {
         let query = match self.punt.course() {
             // The sender's end has allowed it already.
             Course::Judged(_) if self.punt.asks_peer => return self.route(),
-            Course::Judged(part) => Query::Egress { zone, question: self.punt.tuple.at_sender(part), part },
+            Course::Judged(part) => Query::Egress { zone, question: self.punt.tuple.at_sender(), part },
             Course::Related => Query::Related { zone, direction: Direction::Egress },
             Course::Stray => return Verdict::Drop,
         };
-        if self.ask(query) { self.route() } else { Verdict::Drop }
+        if !self.ask(query) {
+            return Verdict::Drop;
+        }
+        self.answers_to(query);
+        self.route()
+    }
+
+    /// The answers of an association of SCTP that one end just allowed, where that end would not let them pass anyway.
+    fn answers_to(&mut self, query: Query) {
+        match query {
+            Query::Egress { zone, question, part: Part::There(from) } => {
+                self.ask(Query::Ingress { zone, question, part: Part::Back(from) });
+            }
+            Query::Ingress { zone, question, part: Part::There(from) } => {
+                self.ask(Query::Egress { zone, question, part: Part::Back(from) });
+            }
+            _ => {}
+        }
     }
 
     /// The way there, and for a remote address the way back as well: established traffic never needs the agent.
@@ -142,7 +160,7 @@ impl<P: Pods> Answering<'_, P> {
     fn peer(&mut self, to: IpAddr) -> Verdict {
         let new = self.punt.asks_peer || self.punt.table == Table::Egress;
         let part = match self.punt.course() {
-            Course::Judged(part) if new && part != Part::Back => part,
+            Course::Judged(part) if new && self.punt.tuple.traffic.protocol != SCTP => part,
             _ => return Verdict::Resume,
         };
         let guarded = is_guarded(to, self.context);
@@ -153,7 +171,7 @@ impl<P: Pods> Answering<'_, P> {
         let gated = self.punt.asks_peer && self.punt.table == Table::Egress;
         match self.context.pods.by_port(self.punt.in_port) {
             Some(pod) if guarded || gated => {
-                let question = self.punt.tuple.at_receiver(part);
+                let question = self.punt.tuple.at_receiver();
                 self.resume_if(Query::Peer { zone: pod.zone, question, part })
             }
             _ => Verdict::Resume,
@@ -175,8 +193,15 @@ impl<P: Pods> Answering<'_, P> {
         let zone = pod.zone;
         match self.punt.course() {
             Course::Judged(part) => {
-                let question = self.punt.tuple.at_receiver(part);
-                self.resume_if(Query::Ingress { zone, question, part })
+                let question = self.punt.tuple.at_receiver();
+                let query = Query::Ingress { zone, question, part };
+                if self.ask(query) {
+                    self.answers_to(query);
+                    return Verdict::Resume;
+                }
+                // It may be an answer, which passes whatever becomes of new associations.
+                let answers = matches!(part, Part::There(_)) && self.punt.table != Table::Ingress;
+                if answers { Verdict::Resume } else { Verdict::Drop }
             }
             Course::Related => self.resume_if(Query::Related { zone, direction: Direction::Ingress }),
             // What it is in the receiver's zone is seen there.

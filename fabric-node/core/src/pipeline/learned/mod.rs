@@ -40,7 +40,7 @@ pub enum Query {
     Egress {
         /// Zone of the sending pod.
         zone: u16,
-        /// The conversation, or for [`Part::Back`] the one that the packet answers: then of direction ingress.
+        /// The conversation, or for [`Part::Back`] the one that is answered: then of direction ingress.
         question: Question,
         /// The packets of it that are meant.
         part: Part,
@@ -54,7 +54,7 @@ pub enum Query {
     Ingress {
         /// Zone of the receiving pod.
         zone: u16,
-        /// The conversation, or for [`Part::Back`] the one that the packet answers: then of direction egress.
+        /// The conversation, or for [`Part::Back`] the one that is answered: then of direction egress.
         question: Question,
         /// The packets of it that are meant.
         part: Part,
@@ -72,7 +72,7 @@ pub enum Query {
         zone: u16,
         /// The conversation as the receiver sees it: the subject is the remote pod, the peer the local one.
         question: Question,
-        /// The packets of it that are meant; never [`Part::Back`].
+        /// The packets of it that are meant; none of SCTP, which commits nothing that passes without a verdict.
         part: Part,
     },
     /// Do new conversations to this address need the verdict of its own end?
@@ -80,7 +80,7 @@ pub enum Query {
         /// An address of a pod of another node.
         destination: IpAddr,
     },
-    /// Is there still a pod that ICMP errors about conversations of [`Part::Back`] are for or from?
+    /// Is there still a pod that ICMP errors about SCTP are for or from?
     Related {
         /// Its zone.
         zone: u16,
@@ -98,7 +98,7 @@ pub enum Query {
     },
 }
 
-/// Which packets of a conversation a query is about. In a region of all ports they are the same.
+/// Which packets of a conversation a query is about. In a region of all ports the first three are the same in IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// Packets that are no fragments.
@@ -107,8 +107,10 @@ pub enum Part {
     First,
     /// Later fragments, which show no ports.
     Later,
-    /// Answers in SCTP, where an answer is not told from a new association by connection tracking.
-    Back,
+    /// In SCTP, which connection tracking may know without ports: packets to the conversation's port, from this one.
+    There(u16),
+    /// In SCTP: the answers to those.
+    Back(u16),
 }
 
 impl Query {

@@ -25,7 +25,7 @@ pub struct Tuple {
     pub traffic: Traffic,
     /// Source port; None for protocols without ports and for later fragments.
     pub source_port: Option<u16>,
-    /// Whether it is a fragment; never [`Part::Back`].
+    /// Whether it is a fragment: one of the first three.
     pub part: Part,
 }
 
@@ -36,7 +36,7 @@ pub struct Tracked {
     pub reply: bool,
     /// It is an ICMP error about a conversation.
     pub related: bool,
-    /// The packets of the conversation are judged one by one.
+    /// It is of an association of SCTP, or an error about one.
     pub seen: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Tracked {
 pub enum Course {
     /// It belongs to what policy is asked about.
     Judged(Part),
-    /// It is an ICMP error about a conversation whose packets are judged one by one.
+    /// It is an ICMP error about an association of SCTP.
     Related,
     /// Neither opens a conversation nor belongs to one that was judged, or lacks its ports: nothing lets it pass.
     Stray,
@@ -136,13 +136,9 @@ impl Denied {
     /// For a packet-in that no deny flow sent, and for packets without addresses.
     pub fn read(packet_in: &PacketIn) -> Result<Denied, PuntError> {
         let tuple = Tuple::read(packet_in)?;
-        let part = match tuple.course(Tracked::read(packet_in)) {
-            Course::Judged(part) => part,
-            Course::Related | Course::Stray => tuple.part,
-        };
         let question = match Cookie(packet_in.cookie).kind() {
-            Some(Kind::Egress) => tuple.at_sender(part),
-            Some(Kind::Ingress | Kind::Peer) => tuple.at_receiver(part),
+            Some(Kind::Egress) => tuple.at_sender(),
+            Some(Kind::Ingress | Kind::Peer) => tuple.at_receiver(),
             _ => return Err(PuntError::Metadata("the cookie of a verdict")),
         };
         Ok(Denied { question, source_port: tuple.source_port })
@@ -175,39 +171,28 @@ impl Tuple {
 
     /// What a packet of these ends is to its conversation.
     fn course(&self, tracked: Tracked) -> Course {
-        let protocol = self.traffic.protocol;
+        let Traffic { protocol, port } = self.traffic;
         let Tracked { reply, related, seen } = tracked;
-        match self.part {
+        match (self.part, self.source_port) {
             _ if related && seen => Course::Related,
             _ if related => Course::Stray,
-            Part::Whole if reply && seen && protocol == SCTP => Course::Judged(Part::Back),
-            _ if reply => Course::Stray,
-            Part::Whole | Part::First if has_ports(protocol) && self.traffic.port.is_none() => Course::Stray,
-            part => Course::Judged(part),
+            (Part::Whole | Part::First, _) if has_ports(protocol) && port.is_none() => Course::Stray,
+            (Part::Whole, Some(from)) if protocol == SCTP => Course::Judged(Part::There(from)),
+            _ if reply && protocol != SCTP => Course::Stray,
+            (part, _) => Course::Judged(part),
         }
     }
 
     /// The question at the end that sends the packet.
-    pub(super) fn at_sender(&self, part: Part) -> Question {
-        let (direction, traffic) = match part {
-            Part::Back => (Direction::Ingress, self.answered()),
-            _ => (Direction::Egress, self.traffic),
-        };
-        Question { direction, subject: self.source, peer: self.destination, traffic }
+    pub(super) fn at_sender(&self) -> Question {
+        let (subject, peer) = (self.source, self.destination);
+        Question { direction: Direction::Egress, subject, peer, traffic: self.traffic }
     }
 
     /// The question at the end that receives the packet.
-    pub(super) fn at_receiver(&self, part: Part) -> Question {
-        let (direction, traffic) = match part {
-            Part::Back => (Direction::Egress, self.answered()),
-            _ => (Direction::Ingress, self.traffic),
-        };
-        Question { direction, subject: self.destination, peer: self.source, traffic }
-    }
-
-    /// What the conversation carries that the packet answers.
-    fn answered(&self) -> Traffic {
-        Traffic { port: self.source_port, ..self.traffic }
+    pub(super) fn at_receiver(&self) -> Question {
+        let (subject, peer) = (self.destination, self.source);
+        Question { direction: Direction::Ingress, subject, peer, traffic: self.traffic }
     }
 }
 

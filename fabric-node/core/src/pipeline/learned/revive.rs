@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use openflow::{Field, Flow, Match};
 use policy::{Direction, Family, Question, Traffic};
 
-use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, TCP, has_ports, state};
+use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, has_ports};
 use super::super::site::LocalPod;
-use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, Table};
+use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, Table, priority};
 use super::{Part, Pods, Query};
 
 /// The query that a flow of an earlier run answered, with the first packet of its region
@@ -21,19 +21,19 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
         }
         Kind::Egress => {
             let pod = sender(matches, pods)?;
-            let (question, part) = sample(matches, Direction::Egress, own(pod, destination(matches)?)?)?;
+            let (question, part) = sample(flow, Direction::Egress, own(pod, destination(matches)?)?)?;
             Some(Query::Egress { zone: pod.zone, question, part })
         }
         Kind::Ingress => {
             let pod = receiver(matches, pods)?;
-            let (question, part) = sample(matches, Direction::Ingress, own(pod, source(matches)?)?)?;
+            let (question, part) = sample(flow, Direction::Ingress, own(pod, source(matches)?)?)?;
             Some(Query::Ingress { zone: pod.zone, question, part })
         }
         Kind::Peer => {
             let pod = sender(matches, pods)?;
             let subject = destination(matches)?;
             let (peer, _) = own(pod, subject)?;
-            let (question, part) = sample(matches, Direction::Ingress, (subject, peer))?;
+            let (question, part) = sample(flow, Direction::Ingress, (subject, peer))?;
             Some(Query::Peer { zone: pod.zone, question, part })
         }
         Kind::Route => Some(Query::Route { destination: destination(matches)? }),
@@ -64,33 +64,24 @@ fn own(pod: &LocalPod, other: IpAddr) -> Option<(IpAddr, IpAddr)> {
 }
 
 /// The first conversation of the region of a verdict at this end, and which of its packets the flow is about.
-fn sample(
-    matches: &Match,
-    direction: Direction,
-    (subject, peer): (IpAddr, IpAddr),
-) -> Option<(Question, Part)> {
-    let value = |field: Field| matches.get(field).map(|(value, _)| value);
-    let reply = value(Field::CT_STATE)? & u128::from(state::REPLY) != 0;
-    let part = match value(Field::IP_FRAG) {
-        _ if reply => Part::Back,
-        Some(FIRST_FRAGMENT) => Part::First,
-        Some(LATER_FRAGMENT) => Part::Later,
-        _ => Part::Whole,
-    };
-    let fields = match part {
-        Part::Whole => &[Field::TCP_DST, Field::UDP_DST, Field::SCTP_DST][..],
-        Part::First => &[Field::CT_TP_DST],
-        Part::Later => &[],
-        Part::Back => &[Field::SCTP_SRC],
-    };
-    let port = fields.iter().find_map(|field| value(*field)).and_then(|port| u16::try_from(port).ok());
+fn sample(flow: &Flow, direction: Direction, (subject, peer): (IpAddr, IpAddr)) -> Option<(Question, Part)> {
+    let value = |field: Field| flow.matches.get(field).map(|(value, _)| value);
+    let port = |field: Field| value(field).and_then(|port| u16::try_from(port).ok());
     let protocol = value(Field::IP_PROTO).or_else(|| value(Field::CT_NW_PROTO));
     let protocol = protocol.map_or(Some(TCP), |protocol| u8::try_from(protocol).ok())?;
-    let port = port.or((part != Part::Later && has_ports(protocol)).then_some(0));
-    let direction = match (part, direction) {
-        (Part::Back, Direction::Egress) => Direction::Ingress,
-        (Part::Back, Direction::Ingress) => Direction::Egress,
-        (_, direction) => direction,
+    let any = has_ports(protocol).then_some(0);
+    let shown = [Field::TCP_DST, Field::UDP_DST, Field::SCTP_DST].into_iter().find_map(port).or(any);
+    let back = match direction {
+        Direction::Egress => Direction::Ingress,
+        Direction::Ingress => Direction::Egress,
+    };
+    let from = port(Field::SCTP_SRC);
+    let (direction, part, port) = match value(Field::IP_FRAG) {
+        _ if flow.priority == priority::ANSWERS => (back, Part::Back(port(Field::SCTP_DST)?), from),
+        Some(FIRST_FRAGMENT) => (direction, Part::First, port(Field::CT_TP_DST)),
+        Some(LATER_FRAGMENT) => (direction, Part::Later, None),
+        _ if protocol == SCTP => (direction, Part::There(from.unwrap_or(0)), shown),
+        _ => (direction, Part::Whole, shown),
     };
     Some((Question { direction, subject, peer, traffic: Traffic { protocol, port } }, part))
 }

@@ -6,12 +6,13 @@ use policy::{Family, World};
 
 use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, commit_noted, copy, destination,
-    discovery, flags, forward, from, go, host, ip, not_from, set, set_flags, source, state,
+    discovery, flags, forward, from, go, host, ip, not_from, note_protocol, set, set_flags, source, state,
 };
 use super::super::site::Site;
 use super::super::vocabulary::{
-    ANSWER, COMMIT, Cause, DHCP, HOST_METER, JUDGED, Kind, LOG_METER, Origin, REG_FLAGS, REG_OUTPUT,
-    REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT, priority,
+    ANSWER, COMMIT, Cause, DHCP, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER, Origin, REG_FLAGS,
+    REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT,
+    priority,
 };
 use super::pod::{ask, punt_meter};
 use super::{drop_for, flow, miss};
@@ -164,7 +165,8 @@ fn conversations() -> Vec<Flow> {
         flows.push(node(table, priority::STATIC, known, vec![go(judged)]));
         let bad = Match::new().with_mask(Field::CT_STATE, invalid | tracked, invalid | tracked);
         flows.push(drop_for(Cause::Invalid, table, priority::CAUSE, bad));
-        flows.push(node(table, priority::DEFAULT, Match::new(), vec![go(rest)]));
+        let valid = Match::new().with_mask(Field::CT_STATE, tracked, tracked | invalid);
+        flows.push(node(table, priority::DEFAULT, valid, vec![note_protocol(), go(rest)]));
     }
     flows
 }
@@ -207,7 +209,7 @@ fn ingress(site: &Site) -> Vec<Flow> {
         flows.push(node(
             Table::Ingress,
             priority::STATIC,
-            forward(source(from(Origin::Host), host(*address))),
+            forward(source(flags(Origin::Host.bit(), Origin::Host.bit() | HIGH_PROTOCOL), host(*address))),
             vec![clear_retry(), commit(REG_ZONE_IN, JUDGED, OWN_NODE), go(Table::Output)],
         ));
     }
