@@ -162,18 +162,22 @@ fn addresses(world: &World, change: &Change) -> BTreeSet<IpAddr> {
     }
 }
 
-/// Applies one edit, and checks everything after it.
+/// Applies one edit, and checks everything after it. An agent looks for the decisions that a change is about by
+/// its addresses; for a change of a policy it looks at the programs of its subjects instead.
 fn step(state: &mut State, act: &Act, asks: &[Ask]) -> Result<(), Failure> {
     let program = |world: &World, ask: &Ask| world.program(ask.asked.subject, ask.asked.direction);
-    let before: Vec<(Judgement, u64)> =
-        asks.iter().map(|ask| (state.world.judge(&ask.asked), program(&state.world, ask))).collect();
+    let look = |ask: &Ask| {
+        let guarded = state.world.is_guarded(ask.asked.subject);
+        (state.world.judge(&ask.asked), program(&state.world, ask), guarded)
+    };
+    let before: Vec<(Judgement, u64, bool)> = asks.iter().map(look).collect();
     let manifests = state.manifests();
     let changes = state.act(act);
     let fresh = State::of(&state.manifests(), state.shared).world;
     let touched: BTreeSet<IpAddr> =
         changes.iter().flat_map(|change| addresses(&state.world, change)).collect();
     let world = &state.world;
-    for (ask, (earlier, rules)) in asks.iter().zip(&before) {
+    for (ask, (earlier, rules, guarded)) in asks.iter().zip(&before) {
         let Ask { asked, members } = ask;
         let judgement = world.judge(asked);
         if judgement != fresh.judge(asked) {
@@ -185,7 +189,8 @@ fn step(state: &mut State, act: &Act, asks: &[Ask]) -> Result<(), Failure> {
         if program(world, ask) != program(&fresh, ask) {
             return failure(Wrong::Program, ask, String::new());
         }
-        let concerned = *rules != program(world, ask)
+        let of_policy = changes.iter().any(|change| matches!(change, Change::Policy(_)));
+        let concerned = (of_policy && *rules != program(world, ask))
             || changes.contains(&Change::Tenants)
             || touched.iter().any(|ip| *ip == asked.subject || earlier.region.peer.contains(ip));
         let others = |member: &&Question| {
@@ -197,6 +202,10 @@ fn step(state: &mut State, act: &Act, asks: &[Ask]) -> Result<(), Failure> {
             let told =
                 format!("{other:?}\nwas {earlier:?}\nis {:?}\nchanges {changes:?}", world.judge(other));
             return failure(Wrong::Missed, ask, told);
+        }
+        let guards_otherwise = *guarded != world.is_guarded(asked.subject);
+        if guards_otherwise && !of_policy && !touched.contains(&asked.subject) {
+            return failure(Wrong::Missed, ask, format!("guarded was {guarded}\nchanges {changes:?}"));
         }
         if manifests == state.manifests() && !matches!(act, Act::Share(_)) && !changes.is_empty() {
             return failure(Wrong::Noise, ask, format!("{changes:?}"));
