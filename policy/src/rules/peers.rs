@@ -7,9 +7,8 @@ use ipnet::IpNet;
 use super::Match;
 use crate::digest::Digest;
 use crate::interval::{Intervals, Share};
-use crate::label::Labels;
 use crate::name::Name;
-use crate::object::{IpBlock, Namespace, Pod};
+use crate::object::{IpBlock, Namespace, Node, Pod};
 use crate::selector::{Operator, Requirement, Selector};
 
 /// Peers: whoever is one of `pods` or `nodes`, or has one of the addresses.
@@ -59,8 +58,8 @@ pub(crate) enum Identity<'w> {
     Pod(&'w Pod, &'w Namespace),
     /// A container that is no pod.
     Container,
-    /// A node, with its labels.
-    Node(&'w Labels),
+    /// A node.
+    Node(&'w Node),
     /// A pod that is not known, or of a namespace that is not.
     Unknown,
     /// Nobody of the cluster.
@@ -119,6 +118,16 @@ impl Peers {
         self.any || self.pods.iter().any(|peer| peer.matches(pod, namespace))
     }
 
+    /// Whether it matters which pod somebody is.
+    pub(crate) fn asks_for_pods(&self) -> bool {
+        !self.pods.is_empty()
+    }
+
+    /// Whether it matters which node somebody is.
+    pub(crate) fn asks_for_nodes(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
     /// Whether some address is one of theirs, whoever has it.
     pub(crate) fn has_addresses(&self) -> bool {
         self.any || !self.v4.is_empty() || !self.v6.is_empty()
@@ -142,7 +151,7 @@ impl Peers {
         }
         match identity {
             Identity::Pod(pod, namespace) => self.selects(pod, namespace).into(),
-            Identity::Node(labels) => self.nodes.iter().any(|selector| selector.matches(labels)).into(),
+            Identity::Node(node) => self.nodes.iter().any(|selector| selector.matches(&node.labels)).into(),
             Identity::Unknown if !self.pods.is_empty() => Match::Unknown,
             Identity::Unknown | Identity::Container | Identity::Nobody => Match::No,
         }

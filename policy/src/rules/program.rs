@@ -29,6 +29,10 @@ pub(crate) struct Side {
     isolating_with_audit: Option<usize>,
     /// Whether some of the policies are in audit mode.
     pub(crate) is_audited: bool,
+    /// Whether a rule asks which pod the peer is, by its labels or its ports' names.
+    pub(crate) asks_for_pods: bool,
+    /// Whether a rule asks which node the peer is.
+    pub(crate) asks_for_nodes: bool,
     /// What the policies say.
     pub(crate) fingerprint: u64,
 }
@@ -70,6 +74,11 @@ impl Side {
     fn of(direction: Direction, policies: Box<[Arc<Policy>]>) -> Side {
         let isolates = |policy: &Arc<Policy>| policy.stage == Stage::NetworkPolicy;
         let rules = || policies.iter().filter_map(|policy| policy.rules(direction));
+        let each_rule = || rules().flat_map(|rules| &rules.each);
+        let by_pod = |rule: &Rule| {
+            let by_name = direction == Direction::Egress && !rule.ports.names().is_empty();
+            rule.peers.asks_for_pods() || by_name
+        };
         let each = policies.iter().zip(rules()).map(|(policy, rules)| {
             let digest = Digest::new().text(&policy.reference.to_string()).number(u8::from(policy.audit));
             digest.number(u8::from(policy.stage == Stage::Baseline)).list(&[rules.fingerprint]).finish()
@@ -79,6 +88,8 @@ impl Side {
             isolating: policies.iter().position(|policy| isolates(policy) && !policy.audit),
             isolating_with_audit: policies.iter().position(isolates),
             is_audited: policies.iter().any(|policy| policy.audit),
+            asks_for_pods: each_rule().any(by_pod),
+            asks_for_nodes: each_rule().any(|rule| rule.peers.asks_for_nodes()),
             fingerprint: Digest::new().list(&each.collect::<Vec<_>>()).finish(),
             policies,
         }

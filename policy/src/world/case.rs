@@ -29,10 +29,6 @@ pub(super) struct Case<'w> {
     pub(super) side: &'w Side,
     /// Who has the peer's address.
     pub(super) peer: Identity<'w>,
-    /// The node that the pod runs on.
-    pub(super) node: Option<&'w Name>,
-    /// Whether the peer is that node.
-    pub(super) is_own_node: bool,
     /// Whether the tenants of the two were looked at, which let them talk.
     pub(super) by_tenant: bool,
 }
@@ -53,42 +49,34 @@ struct Outcome<'w> {
     audit: Option<Ending<'w>>,
 }
 
-/// How far the prefixes around the peer are free of others.
-struct Surroundings {
-    pods: u8,
-    nodes: u8,
-}
-
 /// The protocol of Kubernetes with that number.
 pub(super) fn with_ports(protocol: u8) -> Option<Protocol> {
     [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|known| known.number() == protocol)
 }
 
 /// What is sent, from the widest view to the packet itself, with the protocol and ports of its region.
-fn views(traffic: Traffic) -> Vec<(Packets, Option<u8>, PortBlock)> {
-    let Traffic { protocol: number, port } = traffic;
+fn views(traffic: Traffic) -> impl Iterator<Item = (Packets, Option<u8>, PortBlock)> {
+    let protocol = with_ports(traffic.protocol);
     let everything = (Packets::Shown(Sent::Everything), None, PortBlock::All);
-    let Some(protocol) = with_ports(number) else {
-        return vec![everything, (Packets::Shown(Sent::Portless), Some(number), PortBlock::All)];
-    };
-    let whole = (Packets::Shown(Sent::To(protocol, 0, u16::MAX)), Some(number), PortBlock::All);
-    let mut views = vec![everything, whole];
-    match port {
-        None => views.push((Packets::Hidden(protocol), Some(number), PortBlock::Hidden)),
-        Some(port) => views.extend(PORT_MASKS.map(|mask| {
+    let whole = protocol.map_or(Sent::Portless, |protocol| Sent::To(protocol, 0, u16::MAX));
+    let own = Some(traffic.protocol);
+    let hidden = protocol.filter(|_| traffic.port.is_none());
+    let hidden = hidden.map(|protocol| (Packets::Hidden(protocol), own, PortBlock::Hidden));
+    let blocks = protocol.zip(traffic.port).into_iter().flat_map(move |(protocol, port)| {
+        PORT_MASKS.into_iter().map(move |mask| {
             let (first, last) = (port & mask, port | !mask);
             let block = PortBlock::Block { base: first, mask };
-            (Packets::Shown(Sent::To(protocol, first, last)), Some(number), block)
-        })),
-    }
-    views
+            (Packets::Shown(Sent::To(protocol, first, last)), own, block)
+        })
+    });
+    [everything, (Packets::Shown(whole), own, PortBlock::All)].into_iter().chain(hidden).chain(blocks)
 }
 
 impl<'w> Case<'w> {
     /// The answer.
     pub(super) fn judge(&self) -> Judgement {
         let near = self.near();
-        let found = views(self.question.traffic).into_iter().find_map(|(packets, protocol, ports)| {
+        let found = views(self.question.traffic).find_map(|(packets, protocol, ports)| {
             self.outcome_at_peer(packets, &near).map(|outcome| (outcome, packets, protocol, ports))
         });
         let Some((outcome, packets, protocol, ports)) = found else {
@@ -104,7 +92,7 @@ impl<'w> Case<'w> {
     /// What the rules come to, before the peers that they do not count for.
     pub(super) fn ruled(&self) -> Option<Ending<'w>> {
         let near = self.near();
-        let (packets, ..) = views(self.question.traffic).pop()?;
+        let (packets, ..) = views(self.question.traffic).last()?;
         self.outcome_at_peer(packets, &near).map(|outcome| outcome.enforced)
     }
 
@@ -121,9 +109,10 @@ impl<'w> Case<'w> {
 
     fn outcome_at_peer(&self, packets: Packets, near: &[Match]) -> Option<Outcome<'w>> {
         let destination = self.destination();
-        self.outcome(packets, destination, |place, rule, sent| {
-            let peer = near.get(place).copied().unwrap_or(Match::Split);
-            if peer == Match::No { Match::No } else { peer.and(rule.ports.at(sent, destination)) }
+        self.outcome(packets, destination, |place, rule, sent| match near.get(place) {
+            Some(Match::No) => Match::No,
+            Some(peer) => peer.and(rule.ports.at(sent, destination)),
+            None => Match::Split,
         })
     }
 
@@ -144,11 +133,20 @@ impl<'w> Case<'w> {
     }
 
     /// Why the peer is let through where the rules deny it.
-    pub(super) fn exemption(&self) -> Option<Because> {
-        let Question { subject, peer, .. } = self.question;
-        match self.node {
-            _ if peer == subject => Some(Because::Itself),
-            Some(node) if self.is_own_node => Some(Because::OwnNode(node.clone())),
+    fn exemption(&self) -> Option<Because> {
+        if self.question.peer == self.question.subject {
+            return Some(Because::Itself);
+        }
+        self.own_node_asks().map(|node| Because::OwnNode(node.clone()))
+    }
+
+    /// The pod's own node, where the peer is that.
+    pub(super) fn own_node_asks(&self) -> Option<&'w Name> {
+        match self.peer {
+            Identity::Node(node) if self.question.direction == Direction::Ingress => {
+                let own = self.world.node_of(self.question.subject, self.pod);
+                Some(&node.name).filter(|name| own == Some(name))
+            }
             _ => None,
         }
     }
@@ -165,21 +163,46 @@ impl<'w> Case<'w> {
 
     /// The widest prefix around the peer for which the packets have the same outcome.
     fn widest(&self, packets: Packets, outcome: &Outcome<'_>) -> IpNet {
-        let surroundings = OnceCell::new();
         let denied = outcome.enforced.denies() || outcome.audit.is_some();
         if denied && self.exemption().is_some() {
             return IpNet::from(self.question.peer);
         }
+        let free_of_pods = self.free_of_pods();
+        let exempt = OnceCell::new();
         widest_prefix(self.question.peer, |net| {
-            let free = surroundings.get_or_init(|| self.surroundings());
             let around = Around {
                 net: *net,
-                free_of_pods: net.prefix_len() >= free.pods,
-                free_of_nodes: net.prefix_len() >= free.nodes,
+                free_of_pods: net.prefix_len() >= free_of_pods,
+                free_of_nodes: net.prefix_len() >= self.free_of_nodes(),
             };
             let kept = !self.by_tenant || around.free_of_pods;
-            kept && !(denied && self.has_exempt(net)) && self.outcome_around(packets, &around).is_some()
+            let exempt = || exempt.get_or_init(|| self.exempt()).iter().any(|address| net.contains(address));
+            kept && self.outcome_around(packets, &around).is_some() && !(denied && exempt())
         })
+    }
+
+    /// From which length on the prefixes around the peer hold no pod and no container, where that matters.
+    fn free_of_pods(&self) -> u8 {
+        match self.peer {
+            _ if !self.by_tenant && !self.side.asks_for_pods => 0,
+            Identity::Pod(..) | Identity::Container | Identity::Unknown => u8::MAX,
+            Identity::Node(_) | Identity::Nobody => self.world.addresses.free_of_pods(self.question.peer),
+        }
+    }
+
+    /// From which length on the prefixes around the peer hold no node, where that matters.
+    fn free_of_nodes(&self) -> u8 {
+        if self.side.asks_for_nodes { self.world.addresses.free_of_nodes(self.question.peer) } else { 0 }
+    }
+
+    /// The addresses that are let through whatever the rules say.
+    fn exempt(&self) -> Vec<IpAddr> {
+        let subject = self.question.subject;
+        if self.question.direction == Direction::Egress {
+            return vec![subject];
+        }
+        let own = self.world.node_of(subject, self.pod).and_then(|node| self.world.nodes.get(node));
+        own.into_iter().flat_map(Node::every_address).chain([subject]).collect()
     }
 
     fn outcome_around(&self, packets: Packets, around: &Around) -> Option<Outcome<'w>> {
@@ -192,20 +215,6 @@ impl<'w> Case<'w> {
             let ports = rule.ports.at(sent, destination);
             if ports == Match::No { Match::No } else { ports.and(rule.peers.within(around)) }
         })
-    }
-
-    fn surroundings(&self) -> Surroundings {
-        let peer = self.question.peer;
-        let addresses = &self.world.addresses;
-        Surroundings { pods: addresses.free_of_pods(peer), nodes: addresses.free_of_nodes(peer) }
-    }
-
-    /// Whether the rules do not count for some address of the prefix.
-    fn has_exempt(&self, net: &IpNet) -> bool {
-        let of_node = |address: IpAddr| net.contains(&address);
-        let node = self.node.filter(|_| self.question.direction == Direction::Ingress);
-        let own = node.and_then(|node| self.world.nodes.get(node));
-        net.contains(&self.question.subject) || own.into_iter().flat_map(Node::every_address).any(of_node)
     }
 
     /// How it ends for packets of which `test` knows whether a rule, by its place, matches them.

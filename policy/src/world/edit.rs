@@ -147,13 +147,16 @@ impl World {
         let before = self.pods.remove(&reference);
         // The new class is entered before the old one is left: a pod that stays in its class keeps it known.
         let class = pod.as_ref().map(|pod| self.classes.enter(pod));
-        if let Some(Member { pod, class }) = before {
-            self.addresses.leave_pod(&pod);
-            self.classes.leave(&pod, class);
+        if let Some(before) = before {
+            self.addresses.leave_pod(&before.pod);
+            self.classes.leave(&before.pod, before.class);
         }
         if let (Some(pod), Some(class)) = (pod, class) {
             self.addresses.enter_pod(&pod);
-            self.pods.insert(reference.clone(), Member { pod, class });
+            self.pods.insert(reference.clone(), Arc::new(Member { pod, class }));
+        }
+        for ip in concerned {
+            self.settle(ip);
         }
         self.changes(Change::Pod(reference), views)
     }
@@ -179,12 +182,16 @@ impl World {
     fn put_claim(&mut self, claim: IpClaim) -> Vec<Change> {
         let (ip, after) = (claim.ip, claim.clone());
         let before = self.addresses.put_claim(claim);
+        self.settle(ip);
         let same = before.is_some_and(|before| IpClaim { retain: after.retain, ..before } == after);
         if same { Vec::new() } else { vec![Change::Address(ip)] }
     }
 
     fn remove_claim(&mut self, name: &str) -> Vec<Change> {
         let removed = claim_address(name).and_then(|ip| self.addresses.remove_claim(ip));
+        if let Some(claim) = &removed {
+            self.settle(claim.ip);
+        }
         removed.map(|claim| Change::Address(claim.ip)).into_iter().collect()
     }
 

@@ -92,12 +92,9 @@ impl World {
             return Asked::Judged(allowed(Region { peer, ..whole }, Because::NoIsolation));
         };
         let Some(program) = self.program_of(member, namespace) else { return Asked::Judged(unknown()) };
-        let node = self.node_of(subject, &member.pod);
-        let is_own_node = direction == Direction::Ingress
-            && node.is_some_and(|node| matches!(self.holder(peer), Holder::Node(own) if own == node));
         let (world, question, pod) = (self, *question, &member.pod);
         let side = program.side(direction);
-        Asked::Policies(Case { world, question, pod, side, peer: other, node, is_own_node, by_tenant })
+        Asked::Policies(Case { world, question, pod, side, peer: other, by_tenant })
     }
 
     /// Answers for both ends of a new conversation between two addresses of one family.
@@ -174,7 +171,7 @@ impl World {
             Resident::Container(_) => Identity::Container,
             Resident::Unknown => Identity::Unknown,
             Resident::Node(name) => match self.nodes.get(name) {
-                Some(node) => Identity::Node(&node.labels),
+                Some(node) => Identity::Node(node),
                 None => Identity::Nobody,
             },
             Resident::Nobody => Identity::Nobody,

@@ -76,22 +76,25 @@ impl<'w> Findings<'w> {
     }
 
     /// The pods that a policy is about.
-    fn selected(&self, policy: &Policy) -> Vec<&'w Pod> {
-        let selected = self.pods.iter().filter(|alike| policy.subject.selects(alike.namespace, alike.labels));
-        selected.flat_map(|alike| alike.pods.iter().copied()).collect()
+    fn selected(&self, policy: &Policy) -> Vec<&'w Alike<'w>> {
+        self.pods.iter().filter(|alike| policy.subject.selects(alike.namespace, alike.labels)).collect()
     }
 
-    /// The pods that are some of the peers.
-    fn among(&self, peers: &Peers) -> Vec<&'w Pod> {
-        let is_one = |alike: &Alike<'w>, pod: &'w Pod| {
+    /// Whether a pod that is one of the peers calls a port so.
+    fn is_named_among(&self, peers: &Peers, named: impl Fn(&Pod) -> bool) -> bool {
+        let is_one = |alike: &Alike<'_>, pod: &Pod| {
             let identity = Identity::Pod(pod, alike.namespace);
-            match pod.ips.as_slice() {
-                [] => peers.selects(pod, alike.namespace),
-                ips => ips.iter().any(|ip| peers.at(*ip, &identity) == Match::Yes),
-            }
+            pod.ips.iter().any(|ip| peers.at(*ip, &identity) == Match::Yes)
         };
-        let all = self.pods.iter().flat_map(|alike| alike.pods.iter().map(move |pod| (alike, *pod)));
-        all.filter(|(alike, pod)| is_one(alike, pod)).map(|(_, pod)| pod).collect()
+        self.pods.iter().any(|alike| {
+            let selected = alike.pods.first().is_some_and(|pod| peers.selects(pod, alike.namespace));
+            let mut pods = alike.pods.iter().filter(|pod| named(pod));
+            if selected {
+                pods.next().is_some()
+            } else {
+                peers.has_addresses() && pods.any(|pod| is_one(alike, pod))
+            }
+        })
     }
 
     fn selects_any(&self, peers: &Peers) -> bool {
@@ -135,7 +138,7 @@ impl<'w> Findings<'w> {
         rule: &PolicyRule,
         direction: Direction,
         field: &str,
-        selected: &[&'w Pod],
+        selected: &[&Alike<'_>],
     ) {
         let PolicyRule { peers, ports } = rule;
         let side = if direction == Direction::Ingress { "from" } else { "to" };
@@ -163,18 +166,25 @@ impl<'w> Findings<'w> {
         ports: &[Ports],
         direction: Direction,
         field: &str,
-        selected: &[&'w Pod],
+        selected: &[&Alike<'_>],
     ) {
         if ports.iter().all(|ports| ports.names().is_empty()) {
             return;
         }
-        let (whose, pods) = match direction {
-            Direction::Ingress => ("selected pod", selected.to_vec()),
-            Direction::Egress => ("pod among the peers", self.among(peers)),
+        let whose = match direction {
+            Direction::Ingress => "selected pod",
+            Direction::Egress => "pod among the peers",
         };
         for (index, ports) in ports.iter().enumerate() {
             for (name, protocol) in ports.names() {
-                if !pods.iter().any(|pod| numbers(pod, name, *protocol).next().is_some()) {
+                let named = |pod: &Pod| numbers(pod, name, *protocol).next().is_some();
+                let known = match direction {
+                    Direction::Ingress => {
+                        selected.iter().any(|alike| alike.pods.iter().any(|pod| named(pod)))
+                    }
+                    Direction::Egress => self.is_named_among(peers, named),
+                };
+                if !known {
                     let protocol =
                         protocol.map(|protocol: Protocol| format!("{protocol} ")).unwrap_or_default();
                     let message = format!("no {whose} has a {protocol}port named {name}");
@@ -229,7 +239,7 @@ impl<'w> Findings<'w> {
         }
     }
 
-    fn cluster_rule(&mut self, rule: &AdminRule, direction: Direction, field: &str, selected: &[&'w Pod]) {
+    fn cluster_rule(&mut self, rule: &AdminRule, direction: Direction, field: &str, selected: &[&Alike<'_>]) {
         let AdminRule {
             name: _,
             action: Readable::<Action>::Read(_),

@@ -18,7 +18,7 @@ mod tenants;
 
 pub use change::{Change, Edit, Location, NetworkChoiceError, Resident};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -41,7 +41,9 @@ use tenants::Tenants;
 #[derive(Clone, Debug, Default)]
 pub struct World {
     namespaces: BTreeMap<Name, Namespace>,
-    pods: BTreeMap<PodRef, Member>,
+    pods: BTreeMap<PodRef, Arc<Member>>,
+    /// The pods by the addresses that are theirs: what [`World::holder`] would find, kept for the sake of verdicts.
+    residents: HashMap<IpAddr, Arc<Member>>,
     nodes: BTreeMap<Name, Node>,
     networks: Networks,
     addresses: Addresses,
@@ -230,18 +232,32 @@ impl World {
     }
 
     fn holder(&self, ip: IpAddr) -> Holder<'_> {
-        if let Some(claim) = self.addresses.claim(ip) {
-            let Some(ident) = &claim.pod else { return Holder::Container(claim) };
-            let member = self.pods.get(&ident.reference());
-            return match member.filter(|Member { pod, .. }| pod.is_live() && ident.is_uid(&pod.uid)) {
-                Some(member) => Holder::Pod(member),
-                None => Holder::Unknown,
-            };
-        }
-        if let Some(member) = self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod)) {
+        if let Some(member) = self.residents.get(&ip) {
             return Holder::Pod(member);
         }
-        self.addresses.node(ip).map_or(Holder::Nobody, Holder::Node)
+        match self.addresses.claim(ip) {
+            Some(claim) if claim.pod.is_none() => Holder::Container(claim),
+            Some(_) => Holder::Unknown,
+            None => self.addresses.node(ip).map_or(Holder::Nobody, Holder::Node),
+        }
+    }
+
+    /// The pod that an address is of: the one that has claimed it; without a claim the one that reports it.
+    fn owner(&self, ip: IpAddr) -> Option<&Arc<Member>> {
+        let Some(claim) = self.addresses.claim(ip) else {
+            return self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod));
+        };
+        let ident = claim.pod.as_ref()?;
+        let member = self.pods.get(&ident.reference())?;
+        Some(member).filter(|member| member.pod.is_live() && ident.is_uid(&member.pod.uid))
+    }
+
+    /// Notes whose the address is, after what decides it has changed.
+    fn settle(&mut self, ip: IpAddr) {
+        match self.owner(ip).cloned() {
+            Some(member) => drop(self.residents.insert(ip, member)),
+            None => drop(self.residents.remove(&ip)),
+        }
     }
 
     /// Whether no Network's prefix, no claim and no node address meets the prefix.

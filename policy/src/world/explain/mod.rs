@@ -90,8 +90,8 @@ impl Account<'_> {
         }
         let question = self.question;
         let own = match self.world.asked(&question) {
-            Asked::Policies(case) if case.is_own_node => case.node,
-            Asked::Policies(_) | Asked::Judged(_) => None,
+            Asked::Policies(case) => case.own_node_asks(),
+            Asked::Judged(_) => None,
         };
         if let Some(node) = own {
             let reason =
