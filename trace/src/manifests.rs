@@ -47,7 +47,7 @@ impl Manifests {
             if files.is_empty() {
                 return Err(TraceError::NoManifests(path.clone()));
             }
-            files.iter().for_each(|file| read.file(path, file));
+            files.iter().for_each(|file| read.file(file));
         }
         read.namespaces();
         Ok(read)
@@ -58,12 +58,9 @@ impl Manifests {
         self.places.get(object).cloned()
     }
 
-    /// Reads one file of a folder; problems name it by its path within.
-    fn file(&mut self, folder: &Path, file: &Path) {
-        let shown = match file.strip_prefix(folder) {
-            Ok(within) if !within.as_os_str().is_empty() => within.display().to_string(),
-            _ => file.display().to_string(),
-        };
+    /// Reads one file.
+    fn file(&mut self, file: &Path) {
+        let shown = file.display().to_string();
         // Its name has one of the endings, or it was named by the user.
         let syntax = file.file_name().and_then(|name| Syntax::of(name.to_str()?)).unwrap_or(Syntax::Yaml);
         match fs::read(file).map(String::from_utf8) {

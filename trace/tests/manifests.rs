@@ -70,13 +70,16 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     folder.write("d.yaml", pods("a", &[("x", "10.0.0.3")]));
     let (code, err) = allowed(&folder);
     assert_eq!(code, 1, "the policy isolates although its rule cannot be read");
+    let at = folder.path();
     for says in [
-        "fabric-trace: b.yaml#1: line ",
-        "fabric-trace: b.yaml#2: NetworkPolicy a/odd: spec.ingress[0].from[0].ipBlock.cidr: ",
-        "fabric-trace: c.json: byte 1: not UTF-8\n",
-        "fabric-trace: d.yaml#2: Pod a/x: the object is in a.yaml#2 too, and that one is in force; remove one of them\n",
+        "/b.yaml#1: line ",
+        "/b.yaml#2: NetworkPolicy a/odd: spec.ingress[0].from[0].ipBlock.cidr: ",
+        "/c.json: byte 1: not UTF-8\n",
+        &format!(
+            "/d.yaml#2: Pod a/x: the object is in {at}/a.yaml#2 too, and that one is in force; remove one of them\n"
+        ),
     ] {
-        assert!(err.contains(says), "{says}\n{err}");
+        assert!(err.contains(&format!("fabric-trace: {at}{says}")), "{says}\n{err}");
     }
     let lint = run(&["lint", "--manifests", &folder.path()]);
     assert_eq!(lint.code, 1);
@@ -96,7 +99,7 @@ fn other_kinds_are_passed_over_and_other_versions_are_not() {
     folder.write("c.yaml", DENY_ALL.replace("networking.k8s.io/v1", "extensions/v1beta1"));
     let (code, err) = allowed(&folder);
     assert_eq!(code, 0);
-    assert!(err.contains("c.yaml#1: ") && err.contains("NetworkPolicy of extensions/v1beta1"), "{err}");
+    assert!(err.contains("/c.yaml#1: ") && err.contains("NetworkPolicy of extensions/v1beta1"), "{err}");
 }
 
 #[test]
