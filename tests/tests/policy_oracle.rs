@@ -17,7 +17,7 @@ use fabric_tests::oracle::random::{Dice, Landmarks, World as Random};
 use policy::{Direction, Family, Judgement, Question, Region, Traffic, Verdict, World};
 use serde_json::{Value, json};
 
-const WORLDS: u64 = 720;
+const WORLDS: u64 = 900;
 const QUESTIONS: usize = 110;
 const MEMBERS: usize = 15;
 /// What `make test` promises.

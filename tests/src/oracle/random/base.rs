@@ -24,8 +24,8 @@ pub(super) fn namespace(dice: &mut Dice, name: &str, tenants: bool) -> Value {
             0..4 => json!("red"),
             4..7 => json!("blue"),
             7 => json!(" red "),
-            8 => json!("*"),
-            _ => json!(""),
+            8 if dice.slips(50) => json!(""),
+            _ => json!("*"),
         };
         metadata.insert("annotations".to_owned(), json!({"fabric.io/tenant": tenant}));
     }

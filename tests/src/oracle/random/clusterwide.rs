@@ -12,9 +12,9 @@ pub(super) fn policy(dice: &mut Dice, namespaces: &[&str], name: &str) -> Value 
         metadata = json!({"name": name, "annotations": {"fabric.io/mode": "audit"}});
     }
     let mut spec = Map::new();
-    let tier = if dice.percent(3) { "Middle" } else { dice.word(&["Admin", "Admin", "Baseline"]) };
+    let tier = if dice.slips(3) { "Middle" } else { dice.word(&["Admin", "Admin", "Baseline"]) };
     spec.insert("tier".to_owned(), json!(tier));
-    let priority = if dice.percent(3) { json!(1001) } else { json!(dice.below(3)) };
+    let priority = if dice.slips(3) { json!(1001) } else { json!(dice.below(3)) };
     spec.insert("priority".to_owned(), priority);
     spec.insert("subject".to_owned(), subject(dice, namespaces));
     if dice.percent(75) {
@@ -29,7 +29,7 @@ pub(super) fn policy(dice: &mut Dice, namespaces: &[&str], name: &str) -> Value 
 fn subject(dice: &mut Dice, namespaces: &[&str]) -> Value {
     match dice.below(8) {
         0..4 => json!({"namespaces": namespace_selector(dice, namespaces)}),
-        4 if dice.percent(10) => json!({}),
+        4 if dice.slips(25) => json!({}),
         _ => json!({"pods": pods(dice, namespaces)}),
     }
 }
@@ -42,7 +42,7 @@ fn pods(dice: &mut Dice, namespaces: &[&str]) -> Value {
 }
 
 fn rules(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
-    if dice.percent(1) {
+    if dice.slips(2) {
         return json!({"action": "Deny"});
     }
     let count = dice.below(5);
@@ -54,10 +54,9 @@ fn rule(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
     if dice.percent(30) {
         rule.insert("name".to_owned(), json!(dice.word(&["one", "two", "one"])));
     }
-    let action =
-        if dice.percent(1) { "Log" } else { dice.word(&["Accept", "Accept", "Deny", "Deny", "Pass"]) };
+    let action = if dice.slips(1) { "Log" } else { dice.word(&["Accept", "Accept", "Deny", "Deny", "Pass"]) };
     rule.insert("action".to_owned(), json!(action));
-    let count = if dice.percent(1) { 0 } else { dice.between(1, 2) };
+    let count = if dice.slips(1) { 0 } else { dice.between(1, 2) };
     let peers: Vec<Value> = (0..count).map(|_| peer(dice, namespaces, field == "to")).collect();
     rule.insert(field.to_owned(), json!(peers));
     if dice.percent(60) {
@@ -69,7 +68,7 @@ fn rule(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
 }
 
 fn peer(dice: &mut Dice, namespaces: &[&str], outward: bool) -> Value {
-    if dice.percent(1) {
+    if dice.slips(1) {
         return json!({"domainNames": ["example.com"]});
     }
     match dice.below(if outward { 7 } else { 3 }) {
@@ -84,7 +83,7 @@ fn peer(dice: &mut Dice, namespaces: &[&str], outward: bool) -> Value {
 }
 
 fn protocol(dice: &mut Dice) -> Value {
-    if dice.percent(1) {
+    if dice.slips(1) {
         return dice.pick(&[0, 1, 2]).map_or(Value::Null, |which| match which {
             0 => json!({"tcp": {}}),
             1 => json!({"tcp": {"destinationPort": {"range": {"start": 90, "end": 80}}}}),

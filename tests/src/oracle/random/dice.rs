@@ -4,12 +4,13 @@
 #[derive(Clone, Debug)]
 pub struct Dice {
     state: u64,
+    careful: bool,
 }
 
 impl Dice {
     /// Dice that roll as the seed says.
     pub fn new(seed: u64) -> Dice {
-        Dice { state: seed }
+        Dice { state: seed, careful: false }
     }
 
     /// Any number.
@@ -35,6 +36,16 @@ impl Dice {
     /// True so many times in a hundred.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
+    }
+
+    /// From here on, or no more, nothing slips.
+    pub fn be_careful(&mut self, careful: bool) {
+        self.careful = careful;
+    }
+
+    /// True so many times in a hundred, for what no careful author writes.
+    pub fn slips(&mut self, chance: usize) -> bool {
+        !self.careful && self.percent(chance)
     }
 
     /// One of the values.

@@ -31,28 +31,28 @@ fn spec(dice: &mut Dice, namespaces: &[&str]) -> Value {
             1 | 2 => json!(["Ingress"]),
             3 | 4 => json!(["Egress"]),
             5 => json!(["Ingress", "Egress"]),
-            _ if dice.percent(20) => json!(["Ingress", "Sideways"]),
+            _ if dice.slips(30) => json!(["Ingress", "Sideways"]),
             _ => json!(["Egress", "Ingress"]),
         };
         spec.insert("policyTypes".to_owned(), types);
     }
-    if dice.percent(1) {
+    if dice.slips(2) {
         spec.insert("endpointSelector".to_owned(), json!({}));
     }
     Value::Object(spec)
 }
 
 fn rules(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
-    if dice.percent(1) {
+    if dice.slips(2) {
         return json!("everything");
     }
-    let count = dice.below(4);
+    let count = if dice.percent(15) { 0 } else { dice.between(1, 3) };
     json!((0..count).map(|_| rule(dice, namespaces, field)).collect::<Vec<Value>>())
 }
 
 fn rule(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
     let mut rule = Map::new();
-    if dice.percent(80) {
+    if dice.percent(70) {
         let count = if dice.percent(10) { 0 } else { dice.between(1, 3) };
         let peers: Vec<Value> = (0..count).map(|_| peer(dice, namespaces)).collect();
         rule.insert(field.to_owned(), if dice.percent(2) { Value::Null } else { json!(peers) });
@@ -62,7 +62,7 @@ fn rule(dice: &mut Dice, namespaces: &[&str], field: &str) -> Value {
         let ports: Vec<Value> = (0..count).map(|_| port(dice)).collect();
         rule.insert("ports".to_owned(), json!(ports));
     }
-    if dice.percent(1) {
+    if dice.slips(2) {
         rule.insert("priority".to_owned(), json!(1));
     }
     Value::Object(rule)
@@ -76,8 +76,8 @@ fn peer(dice: &mut Dice, namespaces: &[&str]) -> Value {
             "namespaceSelector": namespace_selector(dice, namespaces),
             "podSelector": selector(dice),
         }),
-        4 if dice.percent(8) => json!({}),
-        4 if dice.percent(8) => json!({"podSelector": {}, "ipBlock": {"cidr": "0.0.0.0/0"}}),
+        4 if dice.slips(15) => json!({}),
+        4 if dice.slips(15) => json!({"podSelector": {}, "ipBlock": {"cidr": "0.0.0.0/0"}}),
         _ => json!({"ipBlock": ip_block(dice)}),
     }
 }

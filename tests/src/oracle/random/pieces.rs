@@ -44,7 +44,7 @@ pub(super) fn labels(dice: &mut Dice) -> Value {
 
 /// A selector of pods or nodes.
 pub(super) fn selector(dice: &mut Dice) -> Value {
-    if dice.percent(2) {
+    if dice.slips(2) {
         return broken_selector(dice);
     }
     let mut selector = Map::new();
@@ -97,7 +97,7 @@ fn broken_selector(dice: &mut Dice) -> Value {
 /// An `ipBlock`.
 pub(super) fn ip_block(dice: &mut Dice) -> Value {
     let whole = prefix(dice);
-    if dice.percent(3) {
+    if dice.slips(4) {
         return match dice.below(4) {
             0 => json!({"cidr": "10.10.0.0/33"}),
             1 => json!({"cidr": whole, "except": [whole]}),
@@ -151,7 +151,7 @@ fn part_of(dice: &mut Dice, whole: &str) -> String {
 
 /// One element of `ports`.
 pub(super) fn port(dice: &mut Dice) -> Value {
-    if dice.percent(3) {
+    if dice.slips(4) {
         return match dice.below(5) {
             0 => json!({"port": 443, "endPort": 80}),
             1 => json!({"port": "web", "endPort": 9000}),

@@ -24,6 +24,8 @@ impl World {
         let mut dice = Dice::new(seed);
         let dice = &mut dice;
         let tenants = dice.percent(40);
+        let careful = dice.percent(60);
+        dice.be_careful(careful);
         let mut manifests = Vec::new();
         for name in NAMESPACES.into_iter().take(dice.between(2, 5)) {
             if dice.percent(97) {
@@ -45,8 +47,8 @@ impl World {
                 manifests.push(base::pod(dice, namespace, name));
             }
         }
-        let kinds = [(base_claims(dice), "IPClaim"), (dice.below(8), "NetworkPolicy")];
-        let cluster = if dice.percent(50) { dice.between(1, 4) } else { 0 };
+        let kinds = [(base_claims(dice), "IPClaim"), (dice.between(1, 9), "NetworkPolicy")];
+        let cluster = if dice.percent(60) { dice.between(1, 4) } else { 0 };
         for (count, kind) in kinds.into_iter().chain([(cluster, "ClusterNetworkPolicy")]) {
             for _ in 0..count {
                 let object = object(dice, kind, &manifests, tenants);
