@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use openflow::{Action, Field, Match};
-use policy::{Location, Name};
+use policy::{Location, Name, Resident};
 
 use super::super::fields::{clear_retry, destination, flags, from, go, host, set, set_flags, source};
 use super::super::site::TunnelPort;
@@ -89,11 +89,13 @@ pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Deci
     Some(Decision::plain(flow, true))
 }
 
-/// Whether the address is a pod's of another node about which policies say who may reach it.
+/// Whether the address is a pod's of another node about which policies say who may reach it, or may say so: of a pod that
+/// is not known yet nobody can tell.
 pub(super) fn is_guarded<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    let world = context.world;
     !is_here(address, context)
-        && matches!(context.world.locate(address), Location::Pod { .. })
-        && context.world.is_guarded(address)
+        && matches!(world.locate(address), Location::Pod { .. })
+        && (world.is_guarded(address) || matches!(world.resident(address), Resident::Unknown))
 }
 
 fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
