@@ -66,10 +66,10 @@ Exit codes: 0 nothing found, 1 something found, 2 no answer.";
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Tells whether a conversation may be opened, and every rule that was looked at.
-    #[command(after_help = VERDICT)]
+    #[command(after_help = VERDICT, override_usage = "fabric-trace verdict FROM TO (--tcp PORT | --udp PORT | --sctp PORT | --icmp) [OPTIONS]")]
     Verdict(VerdictArgs),
     /// Prints who may talk to whom: all pods against all pods.
-    #[command(after_help = MATRIX)]
+    #[command(after_help = MATRIX, override_usage = "fabric-trace matrix [--tcp PORT,...] [--udp PORT,...] [--sctp PORT,...] [--icmp] [OPTIONS]")]
     Matrix(MatrixArgs),
     /// Answers a file of questions, and compares the answers with those that it expects.
     #[command(after_help = CHECK)]

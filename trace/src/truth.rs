@@ -10,8 +10,9 @@ use std::ops::Range;
 use fabric_api::verdict::Traffic;
 
 use crate::error::TraceError;
+use crate::progress::Progress;
 use crate::sink::{Paint, Sink};
-use crate::table::Matrix;
+use crate::table::{Matrix, count};
 
 /// Narrowest that a table is cut, in columns.
 const NARROWEST: usize = 10;
@@ -23,13 +24,16 @@ const NARROWEST: usize = 10;
 pub fn print(matrix: &mut Matrix, paint: Paint, sink: &mut Sink) -> Result<(), TraceError> {
     let all = matrix.parties.len();
     let shape = Shape::new(matrix);
+    let tables = all.div_ceil(shape.columns) * matrix.traffic.len();
+    let mut progress = Progress::new(count(all * tables));
     writeln!(sink, ". allowed, X denied, - no conversation; the opener at the left, the numbers at the top are those of the rows")
         .map_err(TraceError::Write)?;
     for traffic in matrix.traffic.clone() {
         let mut first = 0;
         loop {
             let columns = first..all.min(first + shape.columns);
-            table(matrix, &shape, traffic, columns, paint, sink)?;
+            heading(&shape, traffic, &columns, paint, sink).map_err(TraceError::Write)?;
+            rows(matrix, &shape, traffic, &columns, paint, sink, &mut progress)?;
             first += shape.columns;
             if first >= all || !sink.is_open() {
                 break;
@@ -65,18 +69,19 @@ impl Shape {
     }
 }
 
-fn table(
+fn rows(
     matrix: &mut Matrix,
     shape: &Shape,
     traffic: Traffic,
-    columns: Range<usize>,
+    columns: &Range<usize>,
     paint: Paint,
     sink: &mut Sink,
+    progress: &mut Progress,
 ) -> Result<(), TraceError> {
-    heading(shape, traffic, &columns, paint, sink).map_err(TraceError::Write)?;
     let digits = shape.digits;
     for from in 0..matrix.parties.len() {
         let rows = matrix.row(from, columns.clone(), &[traffic])?;
+        progress.step();
         let name = matrix.parties.get(from).map(|party| party.name.as_str()).unwrap_or_default();
         let mut line = format!("{:>digits$} {name:<width$} ", from + 1, width = shape.name);
         for letter in rows.iter().flatten() {
