@@ -1,8 +1,8 @@
 //! Where a pod is asked, and what a question says in JSON.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use fabric_api::verdict::{
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
     AskError, CHECK_MOST, CheckQuery, End, MATRIX_MOST, MatrixQuery, PODS_MOST, Protocol, Query, Traffic,
     pods,
 };
