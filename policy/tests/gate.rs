@@ -192,6 +192,11 @@ fn a_broken_policy_isolates() -> Result<()> {
         );
     }
     assert_eq!(find("slip")?.egress, Some(Vec::new()), "an unknown field may speak about either direction");
+    let unnamed: Vec<&NetworkPolicy> =
+        policies.iter().filter(|policy| policy.name.starts_with("(unnamed ")).collect();
+    assert_eq!(unnamed.len(), 2, "a policy whose name cannot be read counts all the same");
+    assert!(unnamed.iter().all(|policy| policy.namespace == "a" && policy.ingress.is_some()));
+    assert!(unnamed.iter().any(|policy| policy.subject == Subject::Pods(Selector::everything())));
     let bad_types = find("bad-types")?;
     assert!(matches!(&bad_types.subject, Subject::Pods(selector) if !selector.is_everything()));
     assert_eq!(bad_types.ingress.as_ref().map(Vec::len), Some(1), "a rule that can be read still holds");

@@ -1,8 +1,10 @@
 //! ClusterNetworkPolicies. Every one is admitted, with what could not be read kept as such.
 
+use ipnet::IpNet;
+
 use super::policy::enforcement;
-use super::values::{cidr, name, port, port_name, selector};
-use super::walk::{At, Read};
+use super::values::{cidr, is_object_name, name, port, port_name, selector};
+use super::walk::{At, Read, Reported};
 use crate::name::Name;
 use crate::object::{
     Action, AdminPeer, AdminPort, AdminRule, ClusterNetworkPolicy, ClusterSubject, Namespaced, Port,
@@ -26,6 +28,9 @@ pub(super) fn read(root: &At<'_>, own: Name) -> ClusterNetworkPolicy {
         spec.need("tier", |at| at.one_of(&[("Admin", Tier::Admin), ("Baseline", Tier::Baseline)]))
     });
     let priority = root.need("spec", |spec| spec.need("priority", |at| at.number(0, 1000)));
+    // Of two policies of one priority the name says which comes first.
+    let priority =
+        priority.and_then(|priority| if is_object_name(&own) { Ok(priority) } else { Err(Reported) });
     let subject = root.need("spec", |spec| spec.need("subject", subject));
     let ingress = rules(root, "ingress", Side::From);
     let egress = rules(root, "egress", Side::To);
@@ -87,12 +92,18 @@ fn peer(at: &At<'_>, side: Side) -> Read<AdminPeer> {
     let namespaces = at.optional("namespaces", selector)?.map(AdminPeer::Namespaces);
     let pods = at.optional("pods", namespaced)?.map(AdminPeer::Pods);
     let nodes = at.optional("nodes", selector)?.map(AdminPeer::Nodes);
-    let networks = at.optional("networks", |at| at.list(cidr))?.map(AdminPeer::Networks);
+    let networks = at.optional("networks", networks)?.map(AdminPeer::Networks);
     let mut given = [namespaces, pods, nodes, networks].into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(peer), None) => Ok(peer),
         _ => Err(at.fail("exactly one kind of peer is wanted")),
     }
+}
+
+/// At least one: a Deny that is about no address would deny nothing.
+fn networks(at: &At<'_>) -> Read<Vec<IpNet>> {
+    let networks = at.list(cidr)?;
+    if networks.is_empty() { Err(at.fail("at least one CIDR is wanted")) } else { Ok(networks) }
 }
 
 fn admin_port(at: &At<'_>) -> Read<AdminPort> {

@@ -6,10 +6,13 @@ use crate::label::Labels;
 use crate::name::{Kind, Name, ObjectRef};
 
 /// Which object the manifest is about. A namespaced object without a namespace is in `default`, as for
-/// kubectl.
+/// kubectl. A policy whose name cannot be read is still a policy, under a name that stands for what it says.
 pub(super) fn reference(root: &At<'_>, kind: Kind) -> Read<ObjectRef> {
     root.need("metadata", |at| {
-        let name = at.need("name", object_name)?;
+        let name = match (at.need("name", object_name), kind) {
+            (Err(_), Kind::NetworkPolicy | Kind::ClusterNetworkPolicy) => root.stand_in(),
+            (name, _) => name?,
+        };
         if !kind.is_namespaced() {
             return Ok(ObjectRef::cluster(kind, name));
         }

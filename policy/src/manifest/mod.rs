@@ -2,7 +2,7 @@
 //!
 //! Every problem is reported with its source, object and field, and disturbs nothing else. What cannot be
 //! read never opens: a rule that cannot be read matches nothing, a NetworkPolicy whose podSelector cannot be
-//! read isolates its whole namespace. An object of which too little can be read to be safe is refused as a
+//! read isolates its whole namespace, a policy whose name cannot be read counts all the same. An object of which too little can be read to be safe is refused as a
 //! whole. Fields of Kubernetes objects that do not concern a network are passed over; in policies and in
 //! Fabric's own kinds a field that is not known is a problem, since it may be a slip, or narrow a rule in a
 //! way that is not understood.

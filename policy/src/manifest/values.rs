@@ -29,7 +29,7 @@ pub(super) fn object_name(at: &At<'_>) -> Read<Name> {
 }
 
 /// Lower-case letters, digits, `-` and `.`, at most 253 (RFC 1123 subdomain, as the API server wants it).
-fn is_object_name(text: &str) -> bool {
+pub(super) fn is_object_name(text: &str) -> bool {
     let edge = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let inner = |b: u8| edge(&b) || b == b'-' || b == b'.';
     let bytes = text.as_bytes();

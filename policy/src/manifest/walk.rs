@@ -7,7 +7,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::problem::{Problem, Source};
-use crate::name::ObjectRef;
+use crate::digest::Digest;
+use crate::name::{Name, ObjectRef};
 
 /// Something could not be read, and has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +29,11 @@ impl Gate {
         Gate { source: source.clone(), object: RefCell::default(), problems: RefCell::default() }
     }
 
-    /// From here on problems are about this object.
+    /// The problems are about this object, those found before too.
     pub(super) fn name(&self, object: ObjectRef) {
+        for problem in self.problems.borrow_mut().iter_mut() {
+            problem.object = Some(object.clone());
+        }
         *self.object.borrow_mut() = Some(object);
     }
 
@@ -53,6 +57,21 @@ enum Step<'a> {
     Field(&'a str),
     Key(&'a str),
     Index(usize),
+}
+
+/// What a value says, whatever the order of its members.
+fn fingerprint(value: &Value) -> u64 {
+    let digest = match value {
+        Value::Array(elements) => Digest::new().list(&elements.iter().map(fingerprint).collect::<Vec<_>>()),
+        Value::Object(fields) => {
+            let member = |(key, value): (&String, &Value)| {
+                Digest::new().text(key).list(&[fingerprint(value)]).finish()
+            };
+            Digest::new().set(fields.iter().map(member).collect())
+        }
+        scalar => Digest::new().text(&scalar.to_string()),
+    };
+    digest.finish()
 }
 
 /// A place in a manifest.
@@ -132,6 +151,11 @@ impl<'a> At<'a> {
     /// Reads a field as it is, also when it is absent.
     pub(super) fn within<T>(&self, field: &str, read: impl FnOnce(&At<'_>) -> Read<T>) -> Read<T> {
         read(&self.member(Step::Field(field))?)
+    }
+
+    /// A name for what stands here, which no object of Kubernetes can have.
+    pub(super) fn stand_in(&self) -> Name {
+        Name::from(format!("(unnamed {:016x})", fingerprint(self.value)))
     }
 
     /// Whether a field is there.
