@@ -185,17 +185,23 @@ fn a_full_port_scan_of_an_isolated_pod_adds_few_flows() {
             let nodes = ["n1", "n2"];
             let before = nodes.map(|node| keys(&bed, node));
             let noted = bed.place("f/target").witness.noted();
-            let took = scan(&bed, &question);
-            let added = [0, 1].map(|n| new(&bed, nodes[n], &before[n]));
-            let covered = covered(added[usize::from(node == "n2")].get(kind).map_or(&[], Vec::as_slice));
+            let began = Instant::now();
+            let (mut rounds, mut added) = (0, Default::default());
+            let mut found = 0;
+            while found < 1 << 16 && rounds < 4 {
+                scan(&bed, &question, 40_000 + rounds);
+                rounds += 1;
+                added = [0, 1].map(|n| new(&bed, nodes[n], &before[n]));
+                found = covered(added[usize::from(node == "n2")].get(kind).map_or(&[], Vec::as_slice));
+            }
             println!(
-                "{scanner} by {}: {} ports covered after {took:?}; added on n1: {}; on n2: {}",
+                "{scanner} by {}: {found} ports covered after {rounds} rounds, {:?}; added on n1: {}; on n2: {}",
                 if v4 { "IPv4" } else { "IPv6" },
-                covered,
+                began.elapsed(),
                 counts(&added[0]),
                 counts(&added[1])
             );
-            assert_eq!(covered, 1 << 16, "every port was judged: {:?}", added.each_ref().map(counts));
+            assert_eq!(found, 1 << 16, "every port was judged: {:?}", added.each_ref().map(counts));
             for added in &added {
                 for (kind, flows) in added {
                     assert!(flows.len() <= SCAN, "{} flows of kind {kind}", flows.len());
@@ -212,25 +218,19 @@ fn a_full_port_scan_of_an_isolated_pod_adds_few_flows() {
     }
 }
 
-/// Sends a SYN to every port, and once more to those whose question may have been lost: at most some hundred a second ask
-/// the agent, which is less than a pod may.
-fn scan(bed: &Bed, question: &Question) -> Duration {
-    let began = Instant::now();
+/// Sends a SYN to every port, and waits for what comes of it. Where the agent is asked about too many at once, some are
+/// lost: the first of a block that gets through is the answer for all of it.
+fn scan(bed: &Bed, question: &Question, source: u16) {
     let place = bed.place(&question.from);
-    for round in 0..2u16 {
-        for port in 1..=u16::MAX {
-            let (from, to) = ((question.from_address, 40_000 + round), (question.to_address, port));
-            let (ethertype, packet) = tcp(from, to, flag::SYN, &Mark(u32::from(port)).bytes());
-            place.tap.send(&ethernet(ROUTER, place.tap.mac(), ethertype, &packet)).unwrap();
-            // The first round asks whenever a block begins, the second hardly ever.
-            let pause = if round == 0 { 8 } else { 64 };
-            if port % pause == 0 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+    for port in 1..=u16::MAX {
+        let (from, to) = ((question.from_address, source), (question.to_address, port));
+        let (ethertype, packet) = tcp(from, to, flag::SYN, &Mark(u32::from(port)).bytes());
+        place.tap.send(&ethernet(ROUTER, place.tap.mac(), ethertype, &packet)).unwrap();
+        if port % 32 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(Duration::from_millis(500));
     }
-    began.elapsed()
+    std::thread::sleep(Duration::from_millis(500));
 }
 
 /// How many ports flows of TCP are about, which do not overlap.

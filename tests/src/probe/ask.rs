@@ -74,7 +74,7 @@ enum Asked {
     ByHand(Outcome),
 }
 
-/// Opens what the questions need at their destinations. A port that is served already stays so.
+/// Opens what the questions need at their destinations, where nothing is served yet.
 pub fn serve<'q>(bed: &Bed, questions: impl IntoIterator<Item = &'q Question>) {
     let mut served = std::collections::BTreeSet::new();
     for question in questions {

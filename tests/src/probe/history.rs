@@ -23,6 +23,26 @@ const APPS: [&str; 3] = ["web", "db", "job"];
 const TEAMS: [&str; 2] = ["x", "y"];
 const NODES: [&str; 2] = ["n1", "n2"];
 
+/// Ways to write the policy of [`steady_policy`].
+pub const STEADY: usize = 5;
+
+/// The policy of pods of the namespace `steady`, which are always allowed to talk to each other, in one of several forms.
+#[must_use]
+pub fn steady_policy(form: usize) -> Value {
+    let [v4, v6] = CIDRS;
+    let pods = json!([{ "podSelector": {} }]);
+    let ingress = match form {
+        0 => json!([{ "from": pods }]),
+        1 => json!([{ "from": [{ "ipBlock": { "cidr": v4 } }, { "ipBlock": { "cidr": v6 } }] }]),
+        2 => json!([{}]),
+        3 => json!([{ "from": pods, "ports": [{ "port": 1, "endPort": 65535 }, { "protocol": "UDP" }] }]),
+        _ => {
+            json!([{ "from": [{ "namespaceSelector": { "matchLabels": { "name": "steady" } } }] }, { "ports": [{ "port": 9 }] }])
+        }
+    };
+    policy("steady/own", json!({ "podSelector": {}, "policyTypes": ["Ingress"], "ingress": ingress }))
+}
+
 /// One edit.
 #[derive(Debug, Clone)]
 pub enum Edit {
@@ -84,11 +104,15 @@ impl Author {
     }
 
     /// The next edit.
-    pub fn next(&mut self) -> Edit {
+    pub fn edit(&mut self) -> Edit {
         loop {
             match self.dice.below(100) {
-                0..36 => return Edit::Put(self.policy()),
-                36..48 => {
+                0..30 => return Edit::Put(self.policy()),
+                30..37 => {
+                    let form = self.dice.below(STEADY);
+                    return Edit::Put(steady_policy(form));
+                }
+                37..48 => {
                     if let Some((namespace, name)) = self.pick_policy() {
                         self.policies.remove(&(namespace.clone(), name.clone()));
                         return Edit::Remove("NetworkPolicy", namespace, name);
