@@ -252,14 +252,11 @@ fn whether_there_are_tenants_is_a_change() {
         Edit::Put(policy::Object::Namespace(namespace))
     };
     let mut world = World::new();
-    let itself = Change::Namespace("t".into());
-    assert_eq!(world.apply(namespace(Tenant::Shared)), [itself.clone()]);
-    assert_eq!(world.apply(namespace(Tenant::Named("x".into()))), [itself.clone(), Change::Tenants]);
-    assert_eq!(world.apply(namespace(Tenant::Unreadable)), [itself.clone()]);
-    assert_eq!(
-        world.apply(Edit::Remove(ObjectRef::cluster(Kind::Namespace, "t"))),
-        [itself, Change::Tenants]
-    );
+    let both = [Change::Namespace("t".into()), Change::Tenants];
+    assert_eq!(world.apply(namespace(Tenant::Shared)), both[..1]);
+    assert_eq!(world.apply(namespace(Tenant::Named("x".into()))), both);
+    assert_eq!(world.apply(namespace(Tenant::Unreadable)), both[..1]);
+    assert_eq!(world.apply(Edit::Remove(ObjectRef::cluster(Kind::Namespace, "t"))), both);
     assert_eq!(world.set_shared_namespaces(["kube-system".into()].into()), []);
     assert_eq!(world.set_shared_namespaces(BTreeSet::new()), [Change::Tenants]);
 }

@@ -29,6 +29,8 @@ pub(crate) struct Side {
     isolating_with_audit: Option<usize>,
     /// Whether some of the policies are in audit mode.
     pub(crate) is_audited: bool,
+    /// How many rules they have.
+    pub(crate) rule_count: usize,
     /// Whether a rule asks which pod the peer is, by its labels or its ports' names.
     pub(crate) asks_for_pods: bool,
     /// Whether a rule asks which node the peer is.
@@ -88,6 +90,7 @@ impl Side {
             isolating: policies.iter().position(|policy| isolates(policy) && !policy.audit),
             isolating_with_audit: policies.iter().position(isolates),
             is_audited: policies.iter().any(|policy| policy.audit),
+            rule_count: each_rule().count(),
             asks_for_pods: each_rule().any(by_pod),
             asks_for_nodes: each_rule().any(|rule| rule.peers.asks_for_nodes()),
             fingerprint: Digest::new().list(&each.collect::<Vec<_>>()).finish(),

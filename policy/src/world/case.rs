@@ -5,7 +5,7 @@
 //! of the packets. Where some do, the step is too wide. So whatever is answered holds for every packet of
 //! the region, with the same reason, and regions that overlap agree.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -75,7 +75,8 @@ fn views(traffic: Traffic) -> impl Iterator<Item = (Packets, Option<u8>, PortBlo
 impl<'w> Case<'w> {
     /// The answer.
     pub(super) fn judge(&self) -> Judgement {
-        let near = self.near();
+        // Whether each rule is about the peer is asked once, where it is asked at all.
+        let near = vec![Cell::new(None); self.side.rule_count];
         let found = views(self.question.traffic).find_map(|(packets, protocol, ports)| {
             self.outcome_at_peer(packets, &near).map(|outcome| (outcome, packets, protocol, ports))
         });
@@ -91,9 +92,8 @@ impl<'w> Case<'w> {
 
     /// What the rules come to, before the peers that they do not count for.
     pub(super) fn ruled(&self) -> Option<Ending<'w>> {
-        let near = self.near();
         let (packets, ..) = views(self.question.traffic).last()?;
-        self.outcome_at_peer(packets, &near).map(|outcome| outcome.enforced)
+        self.outcome_at_peer(packets, &[]).map(|outcome| outcome.enforced)
     }
 
     /// Whether a policy is about the pod.
@@ -102,17 +102,18 @@ impl<'w> Case<'w> {
         namespace.is_some_and(|namespace| policy.subject.selects(namespace, &self.pod.labels))
     }
 
-    /// Whether each rule is about the peer.
-    fn near(&self) -> Vec<Match> {
-        self.side.rules().map(|(_, rule)| rule.peers.at(self.question.peer, &self.peer)).collect()
-    }
-
-    fn outcome_at_peer(&self, packets: Packets, near: &[Match]) -> Option<Outcome<'w>> {
+    fn outcome_at_peer(&self, packets: Packets, near: &[Cell<Option<Match>>]) -> Option<Outcome<'w>> {
         let destination = self.destination();
-        self.outcome(packets, destination, |place, rule, sent| match near.get(place) {
-            Some(Match::No) => Match::No,
-            Some(peer) => peer.and(rule.ports.at(sent, destination)),
-            None => Match::Split,
+        self.outcome(packets, destination, |place, rule, sent| {
+            let ports = rule.ports.at(sent, destination);
+            if ports == Match::No {
+                return Match::No;
+            }
+            let ask = || rule.peers.at(self.question.peer, &self.peer);
+            let Some(known) = near.get(place) else { return ports.and(ask()) };
+            let peer = known.get().unwrap_or_else(ask);
+            known.set(Some(peer));
+            ports.and(peer)
         })
     }
 
