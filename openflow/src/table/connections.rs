@@ -144,6 +144,14 @@ impl Connections {
         self.zones.remove(&zone);
     }
 
+    /// Forgets the connection of `zone` whose first packet was so; false where there is none.
+    pub fn forget(&mut self, zone: u16, original: Tuple) -> bool {
+        let Some(connections) = self.zones.get_mut(&zone) else { return false };
+        let before = connections.len();
+        connections.retain(|connection| connection.original != original);
+        connections.len() < before
+    }
+
     /// The ends of a packet, as far as they tell its connection.
     fn tuple(&self, packet: &Packet) -> Option<Tuple> {
         let tuple = Tuple::of(packet.piece_of.as_deref().unwrap_or(packet))?;
