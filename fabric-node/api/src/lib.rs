@@ -28,6 +28,7 @@ mod world;
 
 pub use problem::{Error, Problem};
 pub use status::{
-    Attachment, Flows, Lease, LeaseState, Punts, State, Status, Store, StoreKind, Switch, TableFlows,
+    Attachment, Flows, Lease, LeaseState, PolicyState, Punts, State, Status, Store, StoreKind, Switch,
+    TableFlows, Tally,
 };
 pub use world::{World, WorldCounts};

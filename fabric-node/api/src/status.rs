@@ -36,6 +36,12 @@ pub struct Status {
     pub flows: Flows,
     /// Packets that came to the agent for a decision, by table and outcome.
     pub punts: Vec<Punts>,
+    /// Packets that policy denied since the agent started, by reason.
+    pub denied: Vec<Tally>,
+    /// New conversations that policy allowed although policies in audit mode would deny them, by reason.
+    pub audited: Vec<Tally>,
+    /// What has come of the edits of the cluster's objects.
+    pub policy: PolicyState,
     /// Packets dropped since the switch started, by cause, as of the last time the agent read the counters.
     pub drops: BTreeMap<String, u64>,
     /// What is wrong until somebody acts.
@@ -198,6 +204,31 @@ pub struct TableFlows {
     pub table: String,
     /// How many.
     pub flows: u64,
+}
+
+/// Packets or conversations with one reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    /// The reason, as a verdict spells it.
+    pub because: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// What has come of the edits of the cluster's objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyState {
+    /// Edits that the agent has taken since it started. One that writes an object waits until this has grown, and then
+    /// for [`PolicyState::settled`].
+    pub edits: u64,
+    /// Whether everything that follows from them is in the switch, and no connection is left that they forbid.
+    pub settled: bool,
+    /// Learned decisions that edits made the agent judge again.
+    pub judged_again: u64,
+    /// Verdicts that are remembered without a flow in the switch, for connections that they let in.
+    pub dormant: u64,
 }
 
 /// Packets that came to the agent for a decision, since it started.

@@ -6,9 +6,11 @@
 //! through the agent crosses no processor.
 
 mod carrier;
+mod denials;
 mod report;
 mod switch;
 
+use std::cell::RefCell;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::info;
 
+use denials::Denials;
 use report::Reporter;
 use switch::Switch;
 
@@ -50,6 +53,7 @@ struct Rooms {
     ports: ports::Handle,
     connections: connections::Handle,
     switch: Switch,
+    denials: RefCell<Denials>,
 }
 
 /// Runs the agent until it is told to end.
@@ -69,7 +73,8 @@ pub async fn run(config: NodeConfig) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     info!(node = %config.node, "agent starts");
     loop {
-        let due = node.poll_timeout().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        let due = node.poll_timeout().into_iter().chain(reporter.due(&node)).min();
+        let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
             Some(event) = switch_inbox.recv() => take_switch(&mut node, event, &mut switch_inbox),
             Some(event) = inbox.recv() => take(&mut node, event, &mut inbox, &rooms),
@@ -107,6 +112,7 @@ fn start_rooms(
             events.clone(),
         ),
         switch: Switch::start(&config.ovs.run_dir.join(format!("{}.mgmt", config.bridge)), switch_events),
+        denials: RefCell::new(Denials::new(Instant::now())),
     })
 }
 
@@ -187,6 +193,7 @@ impl Rooms {
             Command::Wire { task, command } => self.attach.wire(task, command).await,
             Command::Host(state) => self.host.apply(state),
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
+            Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),
         }
     }
 }

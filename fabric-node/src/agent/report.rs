@@ -1,11 +1,11 @@
 //! What the agent says of itself: status for people and tools, and changes of state for the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind,
-    Switch as SwitchStatus, TableFlows, World as WorldReport, WorldCounts, verdict,
+    Attachment, Flows, Lease, LeaseState, PolicyState, Problem, Punts, State, Status, Store, StoreKind,
+    Switch as SwitchStatus, TableFlows, Tally, World as WorldReport, WorldCounts, verdict,
 };
 use fabric_core::node::{AttachmentStatus, Node, StatusView};
 use fabric_core::pipeline::vocabulary::Cookie;
@@ -31,7 +31,20 @@ pub struct Reporter {
     state: State,
     since: u64,
     was_running: bool,
+    misfits: Misfits,
 }
+
+/// What does not fit together although each object is good by itself, and what the agent itself complains of: looked
+/// at from time to time, and logged when it comes and when it goes. What a room cannot read or do the room logs.
+struct Misfits {
+    known: BTreeSet<String>,
+    /// Edits of the world as of the last look, and when that was.
+    edits: u64,
+    looked: Instant,
+}
+
+/// Time between two looks at what does not fit together.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Reporter {
     /// A reporter for an agent that has just started.
@@ -43,11 +56,20 @@ impl Reporter {
             state: State::Starting,
             since: since_epoch().as_secs(),
             was_running: false,
+            misfits: Misfits { known: BTreeSet::new(), edits: 0, looked: Instant::now() },
         }
+    }
+
+    /// When the reporter wants to look again, if it does.
+    pub fn due(&self, node: &Node) -> Option<Instant> {
+        (node.edits() != self.misfits.edits).then(|| self.misfits.looked + LOOK)
     }
 
     /// Notes and logs a change of state.
     pub fn watch(&mut self, node: &Node) {
+        if self.due(node).is_some_and(|due| due <= Instant::now()) {
+            self.misfits.look(node);
+        }
         let lack = node.lacks();
         let state = match (&lack, self.was_running) {
             (None, _) => State::Running,
@@ -131,9 +153,32 @@ impl Reporter {
             leases: leases(&view),
             flows: flows(&view),
             punts: punts(&view),
+            denied: tallies(view.tallies.denied()),
+            audited: tallies(view.tallies.audited()),
+            policy: PolicyState {
+                edits: view.edits,
+                settled: view.settled,
+                judged_again: view.judged,
+                dormant: count(view.dormant),
+            },
             drops: BTreeMap::new(),
             problems: problems(&view, rooms),
         }
+    }
+}
+
+impl Misfits {
+    fn look(&mut self, node: &Node) {
+        let view = node.status(Instant::now());
+        let misfits = view.world.problems().into_iter().map(|problem| problem.to_string());
+        let found: BTreeSet<String> = misfits.chain(view.problems).collect();
+        for misfit in found.difference(&self.known) {
+            warn!("{misfit}");
+        }
+        for gone in self.known.difference(&found) {
+            info!("resolved: {gone}");
+        }
+        (self.known, self.edits, self.looked) = (found, view.edits, Instant::now());
     }
 }
 
@@ -212,6 +257,10 @@ fn punts(view: &StatusView<'_>) -> Vec<Punts> {
         .collect()
 }
 
+fn tallies<'a>(by_reason: impl Iterator<Item = (&'a str, u64)>) -> Vec<Tally> {
+    by_reason.map(|(because, count)| Tally { because: because.to_owned(), count }).collect()
+}
+
 /// Packets dropped by cause, of the flows that are in the switch.
 fn drops(dump: &[FlowStats]) -> BTreeMap<String, u64> {
     let mut drops = BTreeMap::new();
@@ -232,9 +281,10 @@ fn problems(view: &StatusView<'_>, rooms: &Rooms) -> Vec<Problem> {
         field: String::new(),
         message: message.clone(),
     };
-    problems.extend(view.problems.iter().map(|message| here("claims", message)));
+    problems.extend(view.problems.iter().map(|message| here("agent", message)));
     problems.extend(rooms.host.problems().borrow().iter().map(|message| here("host", message)));
     problems.extend(rooms.ports.problems().iter().map(|message| here("ports", message)));
+    problems.extend(rooms.connections.problem().iter().map(|message| here("connections", message)));
     problems.sort();
     problems
 }

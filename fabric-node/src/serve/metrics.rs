@@ -1,9 +1,10 @@
 //! The status as Prometheus metrics, text format 0.0.4
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use fabric_api::{LeaseState, State, Status};
+use fabric_api::{LeaseState, State, Status, Tally};
 
 /// What the format is called in HTTP.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -16,6 +17,8 @@ pub(super) fn exposition(status: &Status) -> String {
     world(&mut text, status);
     attachments(&mut text, status);
     packets(&mut text, status);
+    policy(&mut text, status);
+    problems(&mut text, status);
     text.text
 }
 
@@ -92,6 +95,45 @@ fn packets(text: &mut Exposition, status: &Status) {
     text.counter("fabric_dropped_packets_total", "Packets that the switch dropped, by cause.");
     for (cause, packets) in &status.drops {
         text.sample(&[("cause", cause)], *packets);
+    }
+}
+
+fn policy(text: &mut Exposition, status: &Status) {
+    let policy = &status.policy;
+    text.counter("fabric_denied_packets_total", "Packets that policy denied, by reason.");
+    for Tally { because, count } in &status.denied {
+        text.sample(&[("because", because)], *count);
+    }
+    text.counter(
+        "fabric_audited_conversations_total",
+        "New conversations that were allowed although policies in audit mode would deny them, by reason.",
+    );
+    for Tally { because, count } in &status.audited {
+        text.sample(&[("because", because)], *count);
+    }
+    text.counter("fabric_edits_total", "Edits of the cluster's objects that the agent has taken.");
+    text.sample(&[], policy.edits);
+    text.gauge("fabric_settled", "1 while everything that follows from those edits is in the switch.");
+    text.sample(&[], u64::from(policy.settled));
+    text.counter("fabric_judged_again_total", "Learned decisions that edits made the agent judge again.");
+    text.sample(&[], policy.judged_again);
+    text.gauge(
+        "fabric_verdicts_dormant",
+        "Verdicts that are remembered without a flow, for connections that they let in.",
+    );
+    text.sample(&[], policy.dormant);
+}
+
+/// Problems that name an object, by object.
+fn problems(text: &mut Exposition, status: &Status) {
+    let mut by_object = BTreeMap::<&str, u64>::new();
+    for object in status.problems.iter().filter_map(|problem| problem.object.as_deref()) {
+        *by_object.entry(object).or_default() += 1;
+    }
+    text.gauge("fabric_object_problems", "Problems of objects that cannot be read in full, by object.");
+    for (object, number) in by_object {
+        let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
+        text.sample(&[("kind", kind), ("object", name)], number);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use fabric_api::{Attachment, Lease, Status};
+use fabric_api::{Attachment, Lease, Status, Tally};
 
 mod table;
 
@@ -36,8 +36,11 @@ fn write(text: &mut String, status: &Status, now: Duration) -> fmt::Result {
     writeln!(text, "flows     {}", Flows(status))?;
     writeln!(text, "punts     {}", Punts(status))?;
     writeln!(text, "drops     {}", Drops(status))?;
+    writeln!(text, "policy    {}", Policy(status))?;
     attachments(text, &status.attachments)?;
     leases(text, &status.leases)?;
+    tallies(text, "Denied packets", &status.denied)?;
+    tallies(text, "Conversations that audit would deny", &status.audited)?;
     if !status.problems.is_empty() {
         writeln!(text, "\nProblems ({})", status.problems.len())?;
     }
@@ -145,6 +148,28 @@ impl fmt::Display for Flows<'_> {
         }
         f.write_str(": ")?;
         list(f, flows.learned.iter().map(|table| format!("{} {}", table.table, table.flows)))
+    }
+}
+
+fn tallies(text: &mut String, heading: &str, tallies: &[Tally]) -> fmt::Result {
+    if tallies.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["COUNT", "REASON"]);
+    for Tally { because, count } in tallies {
+        table.row([count.to_string(), because.clone()]);
+    }
+    write!(text, "\n{heading}\n{table}")
+}
+
+struct Policy<'a>(&'a Status);
+
+impl fmt::Display for Policy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = &self.0.policy;
+        let settled = if policy.settled { "in the switch" } else { "on their way to the switch" };
+        let edits = if policy.edits == 1 { "edit" } else { "edits" };
+        write!(f, "{} {edits} taken, {settled}", policy.edits)
     }
 }
 

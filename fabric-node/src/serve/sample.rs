@@ -1,8 +1,8 @@
 //! A status with a bit of everything, for the golden texts.
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, Problem, Punts, State, Status, Store, StoreKind, Switch,
-    TableFlows, WorldCounts,
+    Attachment, Flows, Lease, LeaseState, PolicyState, Problem, Punts, State, Status, Store, StoreKind,
+    Switch, TableFlows, Tally, WorldCounts,
 };
 
 /// A node with a bit of everything.
@@ -75,6 +75,9 @@ pub(super) fn sample() -> Status {
             Punts { table: "Egress".to_owned(), outcome: "allowed".to_owned(), packets: 4 },
             Punts { table: "Route".to_owned(), outcome: "waiting".to_owned(), packets: 1 },
         ],
+        denied: tally("NetworkPolicy default/web: no ingress rule matches", 7),
+        audited: tally("NetworkPolicy default/trial: no egress rule matches", 2),
+        policy: PolicyState { edits: 31, settled: true, judged_again: 12, dormant: 1 },
         drops: [("spoofed-ipv4".to_owned(), 3), ("unknown-port".to_owned(), 0)].into(),
         problems: vec![Problem {
             source: "pods.yaml#2".to_owned(),
@@ -83,6 +86,10 @@ pub(super) fn sample() -> Status {
             message: "a text is wanted".to_owned(),
         }],
     }
+}
+
+fn tally(because: &str, count: u64) -> Vec<Tally> {
+    vec![Tally { because: because.to_owned(), count }]
 }
 
 fn lease(ip: &str, state: LeaseState) -> Lease {

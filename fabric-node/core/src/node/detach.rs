@@ -78,11 +78,7 @@ impl Node {
 
     /// Forgets what was learned for a pod, and gives the deletions.
     pub(super) fn forget_verdicts(&mut self, zone: u16) -> Vec<FlowMod> {
-        let keys = self.memory.of_zone(zone);
-        for key in &keys {
-            self.memory.remove(key);
-        }
-        keys.into_iter().map(FlowMod::delete_strict).collect()
+        self.memory.forget(zone).into_iter().map(FlowMod::delete_strict).collect()
     }
 
     /// One of flows and port is gone.

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use openflow::{FlowKey, FlowMod, FlowTable};
-use policy::{Change, Edit, Kind, Mode, ObjectRef};
+use openflow::{FlowMod, FlowTable};
+use policy::{Change, Edit, Kind, Mode, ObjectRef, PortBlock, Region};
 
-use super::memory::Learned;
+use super::memory::{Concerned, Entry, Id, Learned, zone};
 use super::{Command, Errand, HostState, Node, SwitchCommand};
-use crate::pipeline::learned::decide;
+use crate::pipeline::learned::{Decision, Query, decide};
 use crate::pipeline::site::Tunnel;
 use crate::pipeline::statics::node_flows;
 use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC};
@@ -18,6 +18,7 @@ impl Node {
     pub(super) fn handle_edits(&mut self, edits: Vec<Edit>, now: Instant) {
         let mut changes = BTreeSet::new();
         for edit in edits {
+            self.edits += 1;
             if let Edit::Remove(ObjectRef { kind: Kind::IpClaim, name, .. }) = &edit
                 && let Some(ip) = policy::claim_address(name)
             {
@@ -39,37 +40,83 @@ impl Node {
 
     /// Judges the decisions again that the changes concern, and replaces in one bundle those that came out otherwise.
     pub(super) fn judge_again(&mut self, changes: &BTreeSet<Change>, now: Instant) {
-        self.judge(changes.iter().flat_map(|c| self.memory.concerned(c)).collect(), now);
+        let concerned = self.memory.concerned(changes, &self.world);
+        self.judge(concerned, now);
+        if changes.iter().any(|change| !matches!(change, Change::Service(_) | Change::Trace(_))) {
+            let overfull: Vec<u16> = self.memory.overfull().iter().copied().collect();
+            self.want_walk(overfull);
+        }
     }
 
-    /// Judges these decisions again.
-    pub(super) fn judge(&mut self, concerned: BTreeSet<FlowKey>, now: Instant) {
-        let mut added = Vec::new();
-        let mut deleted = Vec::new();
-        for key in concerned {
-            let Some(learned) = self.memory.get(&key) else { continue };
-            let query = learned.query;
-            let asker = learned.asker;
-            match decide(&query, &self.context()) {
-                Some(decision) if decision.flow == learned.flow => {}
-                Some(decision) => {
-                    if decision.flow.key() != key {
-                        self.memory.remove(&key);
-                        deleted.push(key);
-                    }
-                    self.memory.insert(Learned::sent(query, decision.flow.clone(), asker, now));
-                    added.push(FlowMod::add(decision.flow));
+    /// Judges every decision again.
+    pub(super) fn judge_all(&mut self, now: Instant) {
+        self.judge(Concerned { entries: self.memory.ids().collect(), ..Concerned::default() }, now);
+    }
+
+    fn judge(&mut self, concerned: Concerned, now: Instant) {
+        let mut bundle = Bundle::default();
+        for id in concerned.entries {
+            self.judged += 1;
+            self.judge_one(id, &mut bundle, now);
+        }
+        for destination in concerned.gates {
+            self.open_gate(destination, &mut bundle, now);
+        }
+        // One query may have left a key that another one moved to.
+        bundle.deleted.retain(|deleted| self.memory.find_same(&deleted.flow).is_none());
+        let Bundle { mut added, deleted, lost } = bundle;
+        added.extend(deleted);
+        self.commit(added);
+        self.want_walk(lost);
+    }
+
+    fn judge_one(&mut self, id: Id, bundle: &mut Bundle, now: Instant) {
+        let Some(entry) = self.memory.entry(id) else { return };
+        let query = *entry.query();
+        let decision = decide(&query, &self.context());
+        if let Some(before) = entry.allowed()
+            && !decision.as_ref().is_some_and(|decision| allows_all_of(decision, before))
+        {
+            bundle.lost.extend(zone(&query));
+        }
+        match (entry, decision) {
+            (Entry::Flow(learned), Some(decision)) if decision.flow == learned.flow => {
+                let reasons = self.tallies.reasons(&decision);
+                self.memory.set_reasons(id, reasons);
+            }
+            (Entry::Flow(learned), Some(decision)) => {
+                let asker = learned.asker;
+                if self.memory.find_same(&decision.flow) != Some(id)
+                    && let Some(Entry::Flow(before)) = self.memory.remove(id)
+                {
+                    bundle.deleted.push(FlowMod::delete_strict(before.flow.key()));
                 }
-                None => {
-                    self.memory.remove(&key);
-                    deleted.push(key);
+                bundle.added.push(FlowMod::add(decision.flow.clone()));
+                let reasons = self.tallies.reasons(&decision);
+                self.memory.insert(Learned::sent(query, decision, reasons, asker, now), &self.world);
+            }
+            (Entry::Flow(_), None) => {
+                if let Some(Entry::Flow(before)) = self.memory.remove(id) {
+                    bundle.deleted.push(FlowMod::delete_strict(before.flow.key()));
+                }
+            }
+            (Entry::Dormant(dormant), decision) => {
+                if !decision.is_some_and(|decision| allows_all_of(&decision, &dormant.region)) {
+                    self.memory.remove(id);
                 }
             }
         }
-        // One query may have left a key that another one moved to.
-        deleted.retain(|key| self.memory.get(key).is_none());
-        added.extend(deleted.into_iter().map(FlowMod::delete_strict));
-        self.commit(added);
+    }
+
+    /// A way leads through a gate from here on.
+    fn open_gate(&mut self, destination: IpAddr, bundle: &mut Bundle, now: Instant) {
+        let query = Query::Gate { destination };
+        let Some(decision) = decide(&query, &self.context()) else { return };
+        bundle.added.push(FlowMod::add(decision.flow.clone()));
+        let reasons = self.tallies.reasons(&decision);
+        self.memory.insert(Learned::sent(query, decision, reasons, None, now), &self.world);
+        // Who sent there before was not asked about at the other end.
+        bundle.lost.extend(self.book.pods().map(|pod| pod.zone));
     }
 
     /// Sends flow changes as one bundle; while the switch is away, the compare that follows will.
@@ -103,7 +150,7 @@ impl Node {
         }
         self.refresh_host();
         if self.site != before {
-            self.judge(self.memory.keys().into_iter().collect(), now);
+            self.judge_all(now);
         }
     }
 
@@ -143,6 +190,35 @@ impl Node {
             self.peers_settled = true;
             self.finish_warm(now);
         }
+    }
+}
+
+/// Changes that go out together.
+#[derive(Default)]
+struct Bundle {
+    added: Vec<FlowMod>,
+    deleted: Vec<FlowMod>,
+    /// Zones of verdicts that allowed what they allow no longer.
+    lost: BTreeSet<u16>,
+}
+
+/// Whether a decision allows every packet of a region that was allowed before.
+fn allows_all_of(decision: &Decision, before: &Region) -> bool {
+    decision.allows
+        && decision.region.is_some_and(|region| {
+            region.peer.contains(&before.peer)
+                && region.protocol.is_none_or(|protocol| before.protocol == Some(protocol))
+                && holds_block(region.ports, before.ports)
+        })
+}
+
+fn holds_block(ports: PortBlock, before: PortBlock) -> bool {
+    match (ports, before) {
+        (PortBlock::All, _) | (PortBlock::Hidden, PortBlock::Hidden) => true,
+        (PortBlock::Block { .. }, PortBlock::Block { base, mask }) => {
+            ports.contains(Some(base)) && ports.contains(Some(base | !mask))
+        }
+        _ => false,
     }
 }
 

@@ -14,6 +14,7 @@ use openflow::{FlowMod, FlowStats, Mac};
 use policy::{Edit, IpClaim, Name};
 
 use super::connection::Connection;
+use super::denials::Denial;
 
 /// Number of an errand that the node waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +88,8 @@ pub enum Command {
         /// The answer.
         reply: Result<Reply, RequestError>,
     },
+    /// For the log.
+    Report(Denial),
 }
 
 /// News of Open vSwitch's database.

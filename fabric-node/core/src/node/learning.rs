@@ -7,7 +7,7 @@ use openflow::{FlowKey, FlowMod};
 
 use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
-use crate::pipeline::learned::{Answer, Pods, Punt, Verdict, answer};
+use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Verdict, answer};
 use crate::pipeline::vocabulary::Cookie;
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
@@ -29,6 +29,13 @@ const JUST_SENT: Duration = Duration::from_secs(1);
 
 impl Node {
     pub(super) fn handle_packet_in(&mut self, packet_in: Box<PacketIn>, now: Instant) {
+        if Denied::is_copy(&packet_in) {
+            match Denied::read(&packet_in) {
+                Ok(denied) => self.tell_of_copy(&denied),
+                Err(error) => self.counts.unreadable(error),
+            }
+            return;
+        }
         if !self.up {
             if self.held_punts.len() >= MOST_HELD {
                 self.held_punts.pop_front();
@@ -49,15 +56,22 @@ impl Node {
         let asker = self.asker(&punt);
         let mut flows = Vec::with_capacity(learned.len());
         for (query, decision) in learned {
-            let known = self.memory.get(&decision.flow.key());
+            let reasons = self.tallies.reasons(&decision);
+            self.count_answer(&query, &reasons, verdict);
+            let counted = reasons.audit.is_some() && verdict == Verdict::Resume;
+            let known = self.memory.get_same(&decision.flow);
             let current = known.is_some_and(|known| {
                 known.flow == decision.flow && known.sent.is_some_and(|sent| sent + JUST_SENT > now)
             });
+            let flow = decision.flow.clone();
             if !current {
-                let learned = Learned::sent(query, decision.flow.clone(), asker, now);
+                let learned = Learned::sent(query, decision, reasons, asker, now);
                 flows.extend(self.make_room(learned.asker));
-                self.memory.insert(learned);
-                flows.push(FlowMod::add(decision.flow));
+                self.memory.insert(learned, &self.world);
+                flows.push(FlowMod::add(flow.clone()));
+            }
+            if counted {
+                self.memory.expect_packet(&flow);
             }
         }
         self.counts.answered(punt.table, verdict);
@@ -75,14 +89,14 @@ impl Node {
     }
 
     /// A pod at its limit gives up the flow that it has used least recently.
-    fn make_room(&mut self, asker: Option<u16>) -> Option<FlowMod> {
+    pub(super) fn make_room(&mut self, asker: Option<u16>) -> Option<FlowMod> {
         let zone = asker?;
         if self.memory.asked_by(zone) < self.config.learned_per_pod {
             return None;
         }
         let oldest = self.memory.least_recent(zone)?;
-        self.memory.remove(&oldest);
-        Some(FlowMod::delete_strict(oldest))
+        let learned = self.memory.retire(oldest, self.walks.number, &self.world)?;
+        Some(FlowMod::delete_strict(learned.flow.key()))
     }
 
     /// Lets a packet wait. A port that has many waiting gets the answer for the oldest at once.
@@ -127,7 +141,7 @@ impl Node {
     }
 
     /// A learned flow is gone: it timed out, or somebody deleted it. What the agent deletes it forgets by itself.
-    pub(super) fn handle_flow_removed(&mut self, removed: &FlowRemoved) {
+    pub(super) fn handle_flow_removed(&mut self, removed: &FlowRemoved, now: Instant) {
         if Cookie(removed.cookie).kind().is_none_or(|kind| !kind.is_learned()) {
             return;
         }
@@ -137,8 +151,10 @@ impl Node {
         if !timed_out && self.deletions.confirm(&key) {
             return;
         }
+        let Some(id) = self.memory.find(&key) else { return };
         if self.memory.get(&key).is_some_and(|learned| learned.flow.cookie == removed.cookie) {
-            self.memory.remove(&key);
+            self.count_packets(id, removed.packets, now);
+            self.memory.retire(id, self.walks.number, &self.world);
         }
     }
 }

@@ -12,13 +12,15 @@
 //! [`Node::poll_command`] gives what is to be done and [`Node::poll_timeout`] when to
 //! come back. Start, restart, reconnect and repair are one path: a dump of the switch
 //! is compared with what it should hold (`reconcile`). An attachment's way is in
-//! `attach` and `detach`, a packet's in `learning`, the world's in `edits`.
+//! `attach` and `detach`, a packet's in `learning`, the world's in `edits`, and that of
+//! a connection that is forbidden in `walks`.
 
 mod attach;
 mod book;
 mod claims;
 mod connection;
 mod deletions;
+mod denials;
 mod detach;
 mod edits;
 mod io;
@@ -29,6 +31,8 @@ mod ports;
 mod reconcile;
 mod requests;
 mod status;
+mod tallies;
+mod walks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -44,10 +48,13 @@ use learning::Parked;
 use leases::Leases;
 use memory::Memory;
 use requests::Held;
+use walks::Walks;
 
 pub use connection::{Connection, Detail, Tuple};
+pub use denials::{Denial, End};
 pub use io::*;
 pub use status::{AttachmentStatus, PuntCounts, StatusView};
+pub use tallies::Tallies;
 
 use crate::pipeline::learned::Context;
 use crate::pipeline::site::Site;
@@ -99,6 +106,11 @@ enum Errand {
     Dump,
     Commit,
     Flush,
+    ReadConnections,
+    Cut,
+    EndConnections,
+    EmptyZone { zone: u16 },
+    Settle,
 }
 
 /// The agent.
@@ -146,6 +158,12 @@ pub struct Node {
     next_task: u64,
     commands: VecDeque<Command>,
     counts: PuntCounts,
+    tallies: Tallies,
+    walks: Walks,
+    /// Edits of the world taken.
+    edits: u64,
+    /// Learned decisions judged again.
+    judged: u64,
 }
 
 impl Node {
@@ -189,6 +207,10 @@ impl Node {
             next_task: 0,
             commands: VecDeque::new(),
             counts: PuntCounts::default(),
+            tallies: Tallies::default(),
+            walks: Walks::default(),
+            edits: 0,
+            judged: 0,
         }
     }
 
@@ -212,6 +234,7 @@ impl Node {
             Event::Request { id, request } => self.handle_request(id, request, now),
             Event::Done { task, outcome } => self.handle_outcome(task, outcome, now),
         }
+        self.begin_walk(now);
     }
 
     /// Takes the passing of time; to be called when [`Node::poll_timeout`] is due.
@@ -220,6 +243,8 @@ impl Node {
         self.expire_held(now);
         self.finish_warm(now);
         self.sweep_missing(now);
+        self.judge_connections(now);
+        self.begin_walk(now);
         if self.next_reconcile.is_some_and(|at| at <= now) {
             self.request_dump(now);
         }
@@ -232,7 +257,8 @@ impl Node {
         let held = self.held_requests.iter().map(|h| h.until);
         let warming = self.warming.iter().map(|(_, until)| *until);
         let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
-        parked.chain(held).chain(warming).chain(missing).chain(self.next_reconcile).min()
+        let own = self.next_reconcile.into_iter().chain(self.walks.due());
+        parked.chain(held).chain(warming).chain(missing).chain(own).min()
     }
 
     /// The next thing to do.
@@ -259,7 +285,7 @@ impl Node {
             }
             SwitchEvent::Refused => self.doubt(now),
             SwitchEvent::PacketIn(packet_in) => self.handle_packet_in(packet_in, now),
-            SwitchEvent::FlowRemoved(removed) => self.handle_flow_removed(&removed),
+            SwitchEvent::FlowRemoved(removed) => self.handle_flow_removed(&removed, now),
         }
     }
 
@@ -290,6 +316,13 @@ impl Node {
             (Errand::Dump, Outcome::Dump(result)) => self.dumped(task, result, now),
             (Errand::Commit, Outcome::Committed(Ok(()))) => self.failures = 0,
             (Errand::Commit, Outcome::Committed(Err(_))) => self.doubt(now),
+            (Errand::ReadConnections, Outcome::Connections(result)) => {
+                self.connections_read(task, result, now)
+            }
+            (Errand::Cut, Outcome::Committed(result)) => self.connections_cut(task, result, now),
+            (Errand::EndConnections, Outcome::Committed(result)) => self.connections_ended(task, result),
+            (Errand::EmptyZone { zone }, Outcome::Committed(result)) => self.zone_emptied(zone, result, now),
+            (Errand::Settle, Outcome::Committed(_)) => self.switch_settled(task),
             _ => {}
         }
     }
@@ -299,6 +332,13 @@ impl Node {
         let task = Task(self.next_task);
         self.errands.insert(task, errand);
         task
+    }
+
+    /// Whether changes of the switch are on their way that follow from the world.
+    fn is_committing(&self) -> bool {
+        let changes =
+            |errand: &Errand| matches!(errand, Errand::Commit | Errand::Cut | Errand::EmptyZone { .. });
+        self.errands.values().any(changes)
     }
 
     fn command(&mut self, command: Command) {

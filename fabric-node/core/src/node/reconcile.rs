@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use openflow::{Flow, FlowKey, FlowMod, FlowStats, FlowTable};
+use openflow::{Flow, FlowMod, FlowStats, FlowTable};
 
 use super::book::Stage;
-use super::memory::Learned;
+use super::memory::{Entry, Id, Learned};
 use super::{Command, Errand, Node, SwitchCommand, Task};
 use crate::pipeline::learned::{decide, revive};
 use crate::pipeline::statics::{forget_meters_of, node_flows, pod_flows, static_meters};
@@ -81,23 +81,35 @@ impl Node {
         let idle = Duration::from_secs(u64::from(VERDICT_IDLE_SECONDS));
         if !self.up {
             // What was remembered while the switch was away is judged again before it goes back.
-            self.judge(self.memory.keys().into_iter().collect(), now);
+            self.judge_all(now);
         }
         for stats in dump {
             let flow = &stats.flow;
-            let key = flow.key();
-            if let Some(used) = self.memory.note_packets(&key, stats.packets, now) {
-                if flow.idle_timeout == 0 && flow.hard_timeout == 0 && used + idle <= now {
-                    self.memory.remove(&key);
+            if let Some(id) = self.memory.find_same(flow) {
+                let used = self.count_packets(id, stats.packets, now);
+                let stays = flow.idle_timeout > 0 || flow.hard_timeout > 0;
+                if !stays && used.is_some_and(|used| used + idle <= now) {
+                    self.memory.remove(id);
                 }
                 continue;
             }
             let Some(query) = revive(flow, &self.book) else { continue };
             if let Some(decision) = decide(&query, &self.context()).filter(|decision| decision.flow == *flow)
             {
-                self.memory.insert(Learned::found(query, decision.flow, stats.packets, now));
+                let reasons = self.tallies.reasons(&decision);
+                let learned = Learned::found(query, decision, reasons, stats.packets, now);
+                self.memory.insert(learned, &self.world);
             }
         }
+    }
+
+    /// Counts the packets that a flow has taken since it was last looked at; when it was last known to be used.
+    pub(super) fn count_packets(&mut self, id: Id, packets: u64, now: Instant) -> Option<Instant> {
+        let (more, used) = self.memory.note_packets(id, packets, now)?;
+        if let Some(Entry::Flow(learned)) = self.memory.entry(id) {
+            self.tallies.count(&learned.reasons, more);
+        }
+        Some(used)
     }
 
     /// Sends the difference between the dump and what should be there, and is up.
@@ -106,11 +118,13 @@ impl Node {
         self.forget_expired(&installed, asked);
         self.node_flows = node_flows(&self.site, &self.world).into_iter().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(pod_flows).collect();
-        let learned = self.memory.iter().map(|(_, learned)| &learned.flow);
+        let learned = self.memory.iter().map(|learned| &learned.flow);
         let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
         let first = !self.up;
         self.up = true;
         if first || !flows.is_empty() {
+            // Flows that nobody knows of may have let connections in.
+            self.want_whole_walk();
             self.commit_with_meters(flows);
         } else {
             self.failures = 0;
@@ -140,15 +154,19 @@ impl Node {
 
     /// A momentary drop that is gone from the switch has done its work.
     fn forget_expired(&mut self, installed: &FlowTable, asked: Instant) {
-        let gone = |key: &FlowKey, learned: &Learned| {
+        let gone = |learned: &&Learned| {
             learned.flow.hard_timeout > 0
                 && learned.sent.is_none_or(|sent| sent < asked)
-                && installed.get(key).is_none()
+                && installed.get(&learned.flow.key()).is_none()
         };
-        let expired: Vec<FlowKey> =
-            self.memory.iter().filter(|(key, l)| gone(key, l)).map(|(key, _)| key.clone()).collect();
-        for key in expired {
-            self.memory.remove(&key);
+        let expired: Vec<Id> = self
+            .memory
+            .iter()
+            .filter(gone)
+            .filter_map(|learned| self.memory.find_same(&learned.flow))
+            .collect();
+        for id in expired {
+            self.memory.remove(id);
         }
     }
 

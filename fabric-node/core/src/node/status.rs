@@ -8,7 +8,7 @@ use openflow::Mac;
 use policy::{IpClaim, World};
 
 use super::book::Stage;
-use super::{AttachmentKey, Node};
+use super::{AttachmentKey, Node, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::vocabulary::Table;
 
@@ -98,6 +98,17 @@ pub struct StatusView<'a> {
     pub learned_flows: BTreeMap<&'static str, usize>,
     /// Packets that came to the agent.
     pub punts: &'a PuntCounts,
+    /// Denied packets and audited conversations by reason.
+    pub tallies: &'a Tallies,
+    /// Edits of the world that were taken since the start.
+    pub edits: u64,
+    /// Learned decisions that an edit made the agent judge again, since the start.
+    pub judged: u64,
+    /// Whether everything that follows from the edits taken is in the switch, and no connection is left that they
+    /// forbid.
+    pub settled: bool,
+    /// Verdicts that are remembered without a flow, for the connections that they let in.
+    pub dormant: usize,
     /// What is wrong until somebody acts.
     pub problems: Vec<String>,
 }
@@ -108,8 +119,8 @@ impl Node {
     pub fn status(&self, now: Instant) -> StatusView<'_> {
         let pods: usize = self.book.pods().map(|pod| crate::pipeline::statics::pod_flows(pod).len()).sum();
         let mut learned_flows = BTreeMap::new();
-        for (key, _) in self.memory.iter() {
-            let table = Table::from_id(key.table).map_or("?", Table::name);
+        for learned in self.memory.iter() {
+            let table = Table::from_id(learned.flow.table).map_or("?", Table::name);
             *learned_flows.entry(table).or_default() += 1;
         }
         StatusView {
@@ -125,8 +136,25 @@ impl Node {
             static_flows: self.node_flows.len() + pods,
             learned_flows,
             punts: &self.counts,
-            problems: self.disputes.values().cloned().collect(),
+            tallies: &self.tallies,
+            edits: self.edits,
+            judged: self.judged,
+            settled: self.is_settled(),
+            dormant: self.memory.dormant(),
+            problems: self.disputes.values().cloned().chain(self.walks.problem()).collect(),
         }
+    }
+
+    /// Edits of the world that were taken since the start.
+    #[must_use]
+    pub fn edits(&self) -> u64 {
+        self.edits
+    }
+
+    /// Whether everything that follows from the edits taken is in the switch, and no connection is left that they forbid.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.world_synced && self.up && self.failures == 0 && !self.is_committing() && self.walks.is_idle()
     }
 
     fn attachments(&self) -> Vec<AttachmentStatus> {

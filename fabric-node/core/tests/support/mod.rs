@@ -1,8 +1,11 @@
 //! A node as the pipeline sees it, made from manifests.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod cluster;
 pub mod model;
+pub mod net;
 pub mod switch;
+pub mod tracked;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

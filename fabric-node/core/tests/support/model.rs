@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::*;
 use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
-use openflow::{Field, Flow, FlowFlags, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
+use openflow::table::Connections;
+use openflow::{Field, Flow, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
 use policy::{Edit, IpClaim, Kind, Object, ObjectRef};
+
+use super::tracked;
 
 /// The store that all nodes share.
 pub type Store = Rc<RefCell<BTreeMap<IpAddr, IpClaim>>>;
@@ -19,6 +22,8 @@ pub type Store = Rc<RefCell<BTreeMap<IpAddr, IpClaim>>>;
 /// One node.
 pub struct Model {
     pub name: String,
+    /// Address of its end of the tunnels.
+    pub tunnel: IpAddr,
     pub node: Node,
     pub now: Instant,
     pub store: Store,
@@ -33,9 +38,19 @@ pub struct Model {
     pub replies: BTreeMap<RequestId, Result<Reply, RequestError>>,
     /// Flow changes that reached the switch.
     pub flow_mods: Vec<FlowMod>,
+    /// Packets that flows have taken, as the switch counts them.
+    pub took: BTreeMap<FlowKey, u64>,
+    /// The switch's connection tracking.
+    pub connections: Connections,
+    /// How often it was read, and what it was told to forget.
+    pub reads: usize,
+    pub ended: Vec<Connection>,
+    /// The control socket does not answer.
+    pub deaf: bool,
     pub resumed: usize,
     pub flushed: Vec<u16>,
     pub host: HostState,
+    pub denials: Vec<Denial>,
     pub dumps: usize,
     /// Learned flows that one pod may be the cause of.
     pub limit: usize,
@@ -55,6 +70,12 @@ pub enum Room {
     Ports,
     Store,
     Wire,
+    /// Reading connections.
+    Reads,
+    /// Ending connections.
+    Ends,
+    /// Waiting for the switch to settle.
+    Settling,
 }
 
 /// Small, so that tests meet it.
@@ -92,6 +113,7 @@ impl Model {
         let rows = [own_row("br-fabric", "internal", port::LOCAL), own_row("fabric-vxlan", "vxlan", 1)];
         Model {
             name: name.into(),
+            tunnel: format!("192.168.77.{}", name.trim_start_matches('n')).parse().unwrap(),
             node: Node::new(config(name, seed)),
             now: Instant::now(),
             store: store.clone(),
@@ -102,9 +124,15 @@ impl Model {
             wires: BTreeSet::new(),
             replies: BTreeMap::new(),
             flow_mods: Vec::new(),
+            took: BTreeMap::new(),
+            connections: Connections::new(),
+            reads: 0,
+            ended: Vec::new(),
+            deaf: false,
             resumed: 0,
             flushed: Vec::new(),
             host: HostState::default(),
+            denials: Vec::new(),
             dumps: 0,
             limit: LEARNED_PER_POD,
             refuse_claims: false,
@@ -193,7 +221,12 @@ impl Model {
             Command::Ports { .. } => Room::Ports,
             Command::Claim { .. } => Room::Store,
             Command::Wire { .. } => Room::Wire,
-            Command::Switch(_) | Command::Host(_) | Command::Reply { .. } => return false,
+            Command::Switch(SwitchCommand::ReadConnections { .. }) => Room::Reads,
+            Command::Switch(SwitchCommand::EndConnections { .. }) => Room::Ends,
+            Command::Switch(SwitchCommand::Settle { .. }) => Room::Settling,
+            Command::Switch(_) | Command::Host(_) | Command::Reply { .. } | Command::Report(_) => {
+                return false;
+            }
         };
         self.silent.contains(&room)
     }
@@ -222,6 +255,7 @@ impl Model {
                 self.host = state;
                 self.node.handle(Event::PeersSettled(peers), self.now);
             }
+            Command::Report(denial) => self.denials.push(denial),
             Command::Reply { id, reply } => {
                 assert!(self.replies.insert(id, reply).is_none(), "two replies to one request");
             }
@@ -297,18 +331,34 @@ impl Model {
             }
             SwitchCommand::FlushZone { task, zone } => {
                 self.flushed.push(zone);
+                self.connections.flush(zone);
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
             }
             SwitchCommand::Dump { task } => {
                 self.dumps += 1;
-                let flows =
-                    self.flows.iter().map(|flow| FlowStats { flow: flow.clone(), ..FlowStats::default() });
+                let flows = self.flows.iter().map(|flow| FlowStats {
+                    flow: flow.clone(),
+                    packets: self.took.get(&flow.key()).copied().unwrap_or_default(),
+                    ..FlowStats::default()
+                });
                 (task, Outcome::Dump(if self.connected { Ok(flows.collect()) } else { lost() }))
             }
-            SwitchCommand::ReadConnections { task, .. } => (task, Outcome::Connections(Ok(Vec::new()))),
-            SwitchCommand::EndConnections { task, .. } | SwitchCommand::Settle { task } => {
+            SwitchCommand::ReadConnections { task, zones } => {
+                self.reads += 1;
+                let listed = zones.iter().flat_map(|zone| {
+                    self.connections.zone(*zone).iter().map(|found| tracked::listed(*zone, found))
+                });
+                let deaf = || Err("the control socket does not answer".to_owned());
+                (task, Outcome::Connections(if self.deaf { deaf() } else { Ok(listed.collect()) }))
+            }
+            SwitchCommand::EndConnections { task, connections } => {
+                for connection in &connections {
+                    self.connections.forget(connection.zone, tracked::tuple(&connection.original));
+                }
+                self.ended.extend(connections);
                 (task, Outcome::Committed(Ok(())))
             }
+            SwitchCommand::Settle { task } => (task, Outcome::Committed(Ok(()))),
         };
         self.node.handle(Event::Done { task, outcome }, self.now);
     }
@@ -340,6 +390,13 @@ impl Model {
         self.flows.remove(&flow.key());
         let removed = removed(flow, RemovedReason::Delete);
         self.handle(Event::Switch(SwitchEvent::FlowRemoved(Box::new(removed))));
+    }
+
+    /// A packet that the switch hands to the agent; whether it goes on.
+    pub fn hand_up(&mut self, packet_in: PacketIn) -> bool {
+        let before = self.resumed;
+        self.handle(Event::Switch(SwitchEvent::PacketIn(Box::new(packet_in))));
+        self.resumed > before
     }
 
     /// A UDP packet that a table has no flow for.

@@ -10,10 +10,13 @@ fn a_status_reads_like_this() {
 fn an_agent_that_has_just_begun_reads_like_this() {
     let begun = Status {
         attachments: Vec::new(),
+        audited: Vec::new(),
+        denied: Vec::new(),
         drops: Default::default(),
         flows: Default::default(),
         leases: Vec::new(),
         problems: Vec::new(),
+        policy: Default::default(),
         punts: Vec::new(),
         state: fabric_api::State::Starting,
         store: fabric_api::Store { synced: false, ..sample().store },

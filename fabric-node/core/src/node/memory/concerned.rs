@@ -1,0 +1,211 @@
+//! Which entries a change of the world concerns: those whose answer it may alter, and as few others as can be.
+//!
+//! An answer depends on where addresses are (ways), on who lives at the subject's address and at those of the region
+//! (verdicts; absences too, since a region may be as wide as it is because nobody was there), and on the rules for the
+//! subject. The last are told apart by [`World::program`]: an edit of a policy concerns the subjects whose program it
+//! changed, and nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use policy::region::prefix_lengths;
+use policy::{Change, Direction, Family, Resident, World};
+
+use super::{Id, Memory, subjects};
+use crate::pipeline::learned::Query;
+
+/// What is to be judged.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Concerned {
+    /// Entries to be judged again.
+    pub entries: BTreeSet<Id>,
+    /// Remote addresses that have become guarded: their gates are missing.
+    pub gates: BTreeSet<IpAddr>,
+}
+
+/// The subjects of verdicts, with the programs that they were judged by.
+#[derive(Debug, Default)]
+pub(super) struct Subjects(BTreeMap<(IpAddr, Direction), Judged>);
+
+#[derive(Debug)]
+struct Judged {
+    program: u64,
+    /// Entries that depend on it.
+    entries: u32,
+}
+
+impl Subjects {
+    pub fn enter(&mut self, subject: IpAddr, direction: Direction, world: &World) {
+        let judged = self.0.entry((subject, direction));
+        judged
+            .or_insert_with(|| Judged { program: world.program(subject, direction), entries: 0 })
+            .entries += 1;
+    }
+
+    pub fn leave(&mut self, subject: IpAddr, direction: Direction) {
+        let Some(judged) = self.0.get_mut(&(subject, direction)) else { return };
+        judged.entries = judged.entries.saturating_sub(1);
+        if judged.entries == 0 {
+            self.0.remove(&(subject, direction));
+        }
+    }
+
+    /// Brings the program of a subject up to date.
+    fn refresh(&mut self, subject: IpAddr, world: &World) {
+        for direction in [Direction::Egress, Direction::Ingress] {
+            if let Some(judged) = self.0.get_mut(&(subject, direction)) {
+                judged.program = world.program(subject, direction);
+            }
+        }
+    }
+
+    /// Brings all programs up to date, and gives the subjects whose programs are others than before.
+    fn changed(&mut self, world: &World) -> Vec<(IpAddr, Direction)> {
+        let mut changed = Vec::new();
+        for ((subject, direction), judged) in &mut self.0 {
+            let program = world.program(*subject, *direction);
+            if std::mem::replace(&mut judged.program, program) != program {
+                changed.push((*subject, *direction));
+            }
+        }
+        changed
+    }
+}
+
+impl Memory {
+    /// What changes of the world concern.
+    pub fn concerned(&mut self, changes: &BTreeSet<Change>, world: &World) -> Concerned {
+        let mut concerned = Concerned::default();
+        let everything = |change: &Change| matches!(change, Change::Network(_) | Change::Tenants);
+        if changes.iter().any(everything) {
+            concerned.entries.extend(self.ids());
+            self.subjects.changed(world);
+            self.note_gates(world, &mut concerned);
+            return concerned;
+        }
+        let nodes = changes.iter().any(|change| matches!(change, Change::Node(_)));
+        if nodes {
+            concerned.entries.extend(self.ways());
+        }
+        for address in touched(changes, world) {
+            self.note_address(address, nodes, &mut concerned);
+            self.subjects.refresh(address, world);
+            self.note_gate(address, world, &mut concerned);
+        }
+        if changes.iter().any(|change| matches!(change, Change::Policy(_))) {
+            for (subject, direction) in self.subjects.changed(world) {
+                concerned.entries.extend(self.judged_by(subject, direction));
+            }
+            self.note_gates(world, &mut concerned);
+        }
+        concerned
+    }
+
+    /// What depends on ways: where addresses are and how nodes are reached.
+    fn ways(&self) -> impl Iterator<Item = Id> + '_ {
+        let is_way = |id: &Id| {
+            self.entry(*id).is_some_and(|entry| {
+                matches!(
+                    entry.query(),
+                    Query::Route { .. }
+                        | Query::TunnelSource { .. }
+                        | Query::Gate { .. }
+                        | Query::Vacant { .. }
+                )
+            })
+        };
+        self.ids().filter(is_way)
+    }
+
+    /// Who lives at the address is another. A verdict for every address there is does not look at who lives where, or
+    /// it would not cover its own subject; but it may have looked at nodes, of which there may have been none.
+    fn note_address(&self, address: IpAddr, may_be_a_node: bool, concerned: &mut Concerned) {
+        concerned.entries.extend(self.at(address));
+        for length in prefix_lengths(Family::of(address)) {
+            if length > 0 || may_be_a_node {
+                let prefix = policy::address::prefix(address, length);
+                concerned.entries.extend(self.covering(prefix));
+            }
+        }
+    }
+
+    fn at(&self, address: IpAddr) -> impl Iterator<Item = Id> + '_ {
+        self.by_address.range((address, 0)..=(address, Id::MAX)).map(|(_, id)| *id)
+    }
+
+    /// The verdicts that cover just this prefix.
+    fn covering(&self, prefix: IpNet) -> impl Iterator<Item = Id> + '_ {
+        let lowest = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+        self.by_region
+            .range((prefix, lowest, 0)..)
+            .take_while(move |(peer, _, _)| *peer == prefix)
+            .map(|(_, _, id)| *id)
+    }
+
+    fn judged_by(&self, subject: IpAddr, direction: Direction) -> impl Iterator<Item = Id> + '_ {
+        let depends = move |id: &Id| {
+            self.entry(*id).is_some_and(|entry| subjects(entry.query()).any(|s| s == (subject, direction)))
+        };
+        self.at(subject).filter(depends)
+    }
+
+    fn note_gates(&mut self, world: &World, concerned: &mut Concerned) {
+        let ways: Vec<IpAddr> = self.ways.keys().copied().collect();
+        for address in ways {
+            self.note_gate(address, world, concerned);
+        }
+    }
+
+    /// A way that leads through a gate from here on, or no longer does.
+    fn note_gate(&mut self, address: IpAddr, world: &World, concerned: &mut Concerned) {
+        let Some(guarded) = self.ways.get_mut(&address) else { return };
+        if std::mem::replace(guarded, is_gated(address, world)) == *guarded {
+            return;
+        }
+        if *guarded {
+            concerned.gates.insert(address);
+        }
+        concerned.entries.extend(self.at(address));
+    }
+}
+
+/// Whether new conversations to an address of another node are to be judged at its end too.
+pub(super) fn is_gated(address: IpAddr, world: &World) -> bool {
+    world.is_guarded(address) || matches!(world.resident(address), Resident::Unknown)
+}
+
+/// The addresses where somebody else lives than before, or somebody has changed.
+fn touched(changes: &BTreeSet<Change>, world: &World) -> BTreeSet<IpAddr> {
+    let mut addresses = BTreeSet::new();
+    let namespaces: BTreeSet<_> = changes
+        .iter()
+        .filter_map(|change| if let Change::Namespace(name) = change { Some(name) } else { None })
+        .collect();
+    if !namespaces.is_empty() {
+        let inside = world.pods().filter(|pod| namespaces.contains(&pod.reference.namespace));
+        for pod in inside {
+            addresses.extend(&pod.ips);
+            addresses.extend(world.claims_of(&pod.reference).map(|claim| claim.ip));
+        }
+    }
+    for change in changes {
+        match change {
+            Change::Address(address) => drop(addresses.insert(*address)),
+            Change::Pod(reference) => {
+                addresses.extend(world.pod(reference).into_iter().flat_map(|pod| pod.ips.iter().copied()));
+                addresses.extend(world.claims_of(reference).map(|claim| claim.ip));
+            }
+            Change::Node(name) => {
+                addresses.extend(world.node(name).into_iter().flat_map(policy::Node::every_address));
+            }
+            Change::Namespace(_)
+            | Change::Network(_)
+            | Change::Policy(_)
+            | Change::Tenants
+            | Change::Service(_)
+            | Change::Trace(_) => {}
+        }
+    }
+    addresses
+}

@@ -1,0 +1,441 @@
+//! Connections that were allowed and are forbidden: found, and ended.
+//!
+//! ```text
+//!   a verdict that allowed is gone --> its flows are committed --> read the zone's connections --> judge each
+//!                                             |                           ^                            |
+//!                                             '-- the switch settles -----'          cut, then end the forbidden
+//! ```
+//!
+//! Established packets ask nobody, so what a change forbids has to be looked for. First the flows: from there on a
+//! packet cannot open what the world forbids, except by what the switch still remembers of flows that are gone. So a
+//! zone is read at once, and once more when the switch has settled. Each connection is judged by the world as it is
+//! when it is judged; changes meanwhile ask for another walk. A TCP conversation is cut by a flow first
+//! ([`Query::Ended`]): connection tracking picks conversations up in their middle, and would take what the receiver
+//! still sends for one that the receiver opens. Connections that stay allowed are not touched.
+//!
+//! A switch whose connections cannot be read or ended has the zones concerned emptied by OpenFlow: never open.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use openflow::FlowMod;
+use policy::{Conversation, Direction, PortBlock, Question, Region, Traffic, Verdict};
+
+use super::memory::{Dormant, Id, Learned};
+use super::{Command, Connection, Detail, Errand, Node, SwitchCommand, Task, Tuple};
+use crate::pipeline::learned::{Part, Pods, Query, decide};
+use crate::pipeline::site::LocalPod;
+use crate::pipeline::statics::OWN_NODE;
+use crate::pipeline::vocabulary::{JUDGED, MARKS};
+
+/// Connections judged before others get a turn.
+const SLICE: usize = 512;
+/// How often a read that failed is tried before the zones are emptied.
+const TRIES: u32 = 3;
+/// Time before a read that failed is tried again.
+const AGAIN: Duration = Duration::from_millis(150);
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
+
+/// What is to be read, and how far that is.
+#[derive(Debug, Default)]
+pub(super) struct Walks {
+    /// Zones to be read.
+    wanted: BTreeSet<u16>,
+    /// Zones to be read once more when the switch has settled.
+    unsettled: BTreeSet<u16>,
+    /// The switch is asked to settle for these zones.
+    settling: Option<(Task, BTreeSet<u16>)>,
+    stage: Stage,
+    /// Walks begun; a dormant verdict of the walk under way says nothing to it.
+    pub number: u64,
+    /// Reads in a row that failed, and when to try again.
+    failed: u32,
+    again: Option<Instant>,
+    /// Why connections could not be read or ended.
+    problem: Option<String>,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    /// The switch lists its connections.
+    Reading { task: Task, zones: BTreeSet<u16> },
+    /// They are judged, a slice at a time.
+    Judging(Judging),
+    /// The flows that cut are on their way.
+    Cutting { task: Task, forbidden: Vec<Connection> },
+    /// The switch forgets the forbidden.
+    Ending { task: Task, zones: BTreeSet<u16> },
+}
+
+#[derive(Debug)]
+struct Judging {
+    zones: BTreeSet<u16>,
+    connections: Vec<Connection>,
+    next: usize,
+    forbidden: Vec<Connection>,
+    /// Entries that allow a connection that was seen.
+    needed: BTreeSet<Id>,
+    /// When the next slice is due.
+    due: Instant,
+}
+
+impl Stage {
+    fn awaits(&self, outcome: Task) -> bool {
+        match self {
+            Stage::Reading { task, .. } | Stage::Cutting { task, .. } | Stage::Ending { task, .. } => {
+                *task == outcome
+            }
+            Stage::Idle | Stage::Judging(_) => false,
+        }
+    }
+}
+
+impl Walks {
+    /// Leaves the stage, if it is such a one; idle otherwise.
+    fn take(&mut self, fits: impl FnOnce(&Stage) -> bool) -> Stage {
+        if fits(&self.stage) { std::mem::take(&mut self.stage) } else { Stage::Idle }
+    }
+
+    /// Whether nothing is under way and nothing asked for.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.stage, Stage::Idle)
+            && self.wanted.is_empty()
+            && self.unsettled.is_empty()
+            && self.settling.is_none()
+    }
+
+    /// When there is something to do without a cause from outside.
+    pub fn due(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Judging(judging) => Some(judging.due),
+            Stage::Idle => self.again.filter(|_| !self.wanted.is_empty()),
+            _ => None,
+        }
+    }
+
+    pub fn problem(&self) -> Option<String> {
+        self.problem.as_ref().map(|problem| {
+            format!("connections that policies forbid cannot be ended one by one, so all of a pod's are: {problem}")
+        })
+    }
+}
+
+impl Node {
+    /// Connections of these zones may be forbidden.
+    pub(super) fn want_walk(&mut self, zones: impl IntoIterator<Item = u16>) {
+        for zone in zones {
+            self.walks.wanted.insert(zone);
+            self.walks.unsettled.insert(zone);
+        }
+    }
+
+    pub(super) fn want_whole_walk(&mut self) {
+        let zones: Vec<u16> = self.book.pods().map(|pod| pod.zone).collect();
+        self.want_walk(zones);
+    }
+
+    /// Begins what is asked for, once the flows that it is about are in place.
+    pub(super) fn begin_walk(&mut self, now: Instant) {
+        let asked = !self.walks.wanted.is_empty() || !self.walks.unsettled.is_empty();
+        if !asked || !self.up || self.is_committing() {
+            return;
+        }
+        if self.walks.settling.is_none() && !self.walks.unsettled.is_empty() {
+            let zones = std::mem::take(&mut self.walks.unsettled);
+            let task = self.errand(Errand::Settle);
+            self.walks.settling = Some((task, zones));
+            self.command(Command::Switch(SwitchCommand::Settle { task }));
+        }
+        let due = self.walks.again.is_none_or(|at| at <= now);
+        if due && matches!(self.walks.stage, Stage::Idle) {
+            let wanted = std::mem::take(&mut self.walks.wanted);
+            let zones: BTreeSet<u16> =
+                wanted.into_iter().filter(|zone| self.book.by_zone(*zone).is_some()).collect();
+            if zones.is_empty() {
+                return;
+            }
+            self.walks.again = None;
+            self.walks.number += 1;
+            let task = self.errand(Errand::ReadConnections);
+            self.walks.stage = Stage::Reading { task, zones: zones.clone() };
+            self.command(Command::Switch(SwitchCommand::ReadConnections { task, zones }));
+        }
+    }
+
+    /// The switch has settled: what it decided by flows that are gone has been decided by then.
+    pub(super) fn switch_settled(&mut self, task: Task) {
+        if let Some((_, zones)) = self.walks.settling.take_if(|(asked, _)| *asked == task) {
+            self.walks.wanted.extend(zones);
+        }
+    }
+
+    pub(super) fn connections_read(
+        &mut self,
+        task: Task,
+        result: Result<Vec<Connection>, String>,
+        now: Instant,
+    ) {
+        let Stage::Reading { zones, .. } = self.walks.take(|stage| stage.awaits(task)) else { return };
+        match result {
+            Ok(connections) => {
+                (self.walks.failed, self.walks.problem) = (0, None);
+                for zone in &zones {
+                    self.memory.fill(*zone);
+                }
+                self.walks.stage = Stage::Judging(Judging {
+                    zones,
+                    connections,
+                    next: 0,
+                    forbidden: Vec::new(),
+                    needed: BTreeSet::new(),
+                    due: now,
+                });
+                self.judge_connections(now);
+            }
+            Err(error) => {
+                self.walks.problem = Some(error);
+                self.walks.failed += 1;
+                if self.walks.failed < TRIES {
+                    self.walks.wanted.extend(zones);
+                    self.walks.again = Some(now + AGAIN);
+                } else {
+                    self.walks.failed = 0;
+                    self.empty_zones(zones);
+                }
+            }
+        }
+    }
+
+    /// Judges the next slice of what was read.
+    pub(super) fn judge_connections(&mut self, now: Instant) {
+        let is_judging = |stage: &Stage| matches!(stage, Stage::Judging(_));
+        let Stage::Judging(mut judging) = self.walks.take(is_judging) else { return };
+        let end = judging.connections.len().min(judging.next + SLICE);
+        for connection in judging.connections.get(judging.next..end).unwrap_or_default() {
+            match self.judge_connection(connection) {
+                Fate::Stays(conversation) => self.cover(connection, &conversation, &mut judging.needed),
+                Fate::Exempt => {}
+                Fate::Forbidden => judging.forbidden.push(*connection),
+            }
+        }
+        judging.next = end;
+        judging.due = now;
+        if end < judging.connections.len() {
+            self.walks.stage = Stage::Judging(judging);
+        } else {
+            self.judged_all(judging, now);
+        }
+    }
+
+    fn judged_all(&mut self, judging: Judging, now: Instant) {
+        for zone in &judging.zones {
+            self.memory.clear_dormant(*zone, &judging.needed, self.walks.number);
+        }
+        // The world may have changed since they were judged.
+        let forbidden = self.still_forbidden(judging.forbidden);
+        let mut flows = Vec::new();
+        for connection in &forbidden {
+            if let Some(query) = self.cut(connection)
+                && let Some(decision) = decide(&query, &self.context())
+            {
+                let reasons = self.tallies.reasons(&decision);
+                let flow = decision.flow.clone();
+                let learned = Learned::sent(query, decision, reasons, None, now);
+                flows.extend(self.make_room(learned.asker));
+                self.memory.insert(learned, &self.world);
+                flows.push(FlowMod::add(flow));
+            }
+        }
+        if flows.is_empty() || !self.up {
+            return self.end_connections(forbidden);
+        }
+        self.deletions.note(&flows);
+        let task = self.errand(Errand::Cut);
+        self.walks.stage = Stage::Cutting { task, forbidden };
+        self.command(Command::Switch(SwitchCommand::Commit { task, meters: vec![], flows }));
+    }
+
+    /// The flows that cut are in place.
+    pub(super) fn connections_cut(&mut self, task: Task, result: Result<(), String>, now: Instant) {
+        let Stage::Cutting { forbidden, .. } = self.walks.take(|stage| stage.awaits(task)) else { return };
+        if result.is_err() {
+            self.doubt(now);
+        }
+        let forbidden = self.still_forbidden(forbidden);
+        self.end_connections(forbidden);
+    }
+
+    fn still_forbidden(&self, connections: Vec<Connection>) -> Vec<Connection> {
+        let still = |connection: &Connection| matches!(self.judge_connection(connection), Fate::Forbidden);
+        connections.into_iter().filter(still).collect()
+    }
+
+    fn end_connections(&mut self, forbidden: Vec<Connection>) {
+        let (alone, with_zone): (Vec<_>, Vec<_>) =
+            forbidden.into_iter().partition(|connection| self.can_end_alone(connection));
+        self.empty_zones(with_zone.into_iter().map(|connection| connection.zone).collect());
+        if alone.is_empty() {
+            return;
+        }
+        let other_ends: Vec<Connection> =
+            alone.iter().filter_map(|connection| self.at_the_other_end(connection)).collect();
+        let connections: BTreeSet<Connection> = alone.into_iter().chain(other_ends).collect();
+        let zones = connections.iter().map(|connection| connection.zone).collect();
+        let task = self.errand(Errand::EndConnections);
+        self.walks.stage = Stage::Ending { task, zones };
+        let connections = connections.into_iter().collect();
+        self.command(Command::Switch(SwitchCommand::EndConnections { task, connections }));
+    }
+
+    pub(super) fn connections_ended(&mut self, task: Task, result: Result<(), String>) {
+        let Stage::Ending { zones, .. } = self.walks.take(|stage| stage.awaits(task)) else { return };
+        if let Err(error) = result {
+            self.walks.problem = Some(error);
+            self.empty_zones(zones);
+        }
+    }
+
+    /// Ends every connection of these zones.
+    fn empty_zones(&mut self, zones: BTreeSet<u16>) {
+        for zone in zones {
+            let task = self.errand(Errand::EmptyZone { zone });
+            self.command(Command::Switch(SwitchCommand::FlushZone { task, zone }));
+        }
+    }
+
+    /// A zone that could not be emptied is read again, and so on.
+    pub(super) fn zone_emptied(&mut self, zone: u16, result: Result<(), String>, now: Instant) {
+        if let Err(error) = result {
+            self.walks.problem = Some(error);
+            self.walks.again = Some(now + AGAIN);
+            self.want_walk([zone]);
+        }
+    }
+
+    /// The userspace datapath of Open vSwitch 3.1 dies when one ICMPv6 connection is to be forgotten: it takes the type
+    /// for one of ICMP.
+    fn can_end_alone(&self, connection: &Connection) -> bool {
+        connection.original.protocol != ICMPV6 || !self.config.software_checksums
+    }
+
+    /// The same conversation in the zone of the other pod, where that is of this node as well.
+    fn at_the_other_end(&self, connection: &Connection) -> Option<Connection> {
+        let ends = Ends::of(connection);
+        let zones = [ends.from, ends.to].map(|end| self.book.by_address(end).map(|pod| pod.zone));
+        let zone = zones.into_iter().flatten().find(|zone| *zone != connection.zone)?;
+        Some(Connection { zone, ..*connection })
+    }
+
+    /// The query of the flow that keeps what the receiver still sends from opening the conversation anew.
+    fn cut(&self, connection: &Connection) -> Option<Query> {
+        let pod = self.book.by_zone(connection.zone)?;
+        let Ends { from, to, traffic } = Ends::of(connection);
+        let source_port = connection.original.source_port().filter(|_| traffic.protocol == TCP)?;
+        let (direction, subject, peer) = if pod.addresses.contains(&from) {
+            (Direction::Egress, from, to)
+        } else if pod.addresses.contains(&to) {
+            (Direction::Ingress, to, from)
+        } else {
+            return None;
+        };
+        let question = Question { direction, subject, peer, traffic };
+        Some(Query::Ended { zone: pod.zone, question, source_port })
+    }
+
+    fn judge_connection(&self, connection: &Connection) -> Fate {
+        let Some(pod) = self.book.by_zone(connection.zone) else { return Fate::Exempt };
+        let Ends { from, to, traffic } = Ends::of(connection);
+        let own_node = connection.label & u128::from(u64::MAX) == u128::from(OWN_NODE);
+        if connection.mark & MARKS == 0 || own_node || self.site.addresses.contains(&from) {
+            return Fate::Exempt;
+        }
+        if !is_of(pod, from) && !is_of(pod, to) {
+            return Fate::Forbidden;
+        }
+        let conversation = self.world.converse(from, to, traffic);
+        if conversation.verdict() == Verdict::Deny {
+            return Fate::Forbidden;
+        }
+        // Tracked without its ports, and passed without being asked about: that is for associations that may have any.
+        let any_port = |region: &Region| region.ports == PortBlock::All;
+        let blind = traffic.protocol == SCTP && traffic.port.is_none() && connection.mark & JUDGED != 0;
+        let ends = [&conversation.egress, &conversation.ingress];
+        if blind && !ends.into_iter().flatten().all(|judgement| any_port(&judgement.region)) {
+            return Fate::Forbidden;
+        }
+        Fate::Stays(Box::new(conversation))
+    }
+
+    /// Notes the verdicts that allow a connection, and remembers those that are missing.
+    fn cover(&mut self, connection: &Connection, conversation: &Conversation, needed: &mut BTreeSet<Id>) {
+        let Ends { from, to, traffic } = Ends::of(connection);
+        let Some(pod) = self.book.by_zone(connection.zone) else { return };
+        let (zone, sends, receives) = (pod.zone, is_of(pod, from), is_of(pod, to));
+        let part = Part::Whole;
+        if sends && let Some(judgement) = &conversation.egress {
+            let question = Question { direction: Direction::Egress, subject: from, peer: to, traffic };
+            self.cover_end(Query::Egress { zone, question, part }, question, judgement.region, needed);
+        }
+        let Some(judgement) = &conversation.ingress else { return };
+        let question = Question { direction: Direction::Ingress, subject: to, peer: from, traffic };
+        if receives {
+            self.cover_end(Query::Ingress { zone, question, part }, question, judgement.region, needed);
+        } else if self.book.by_address(to).is_none() && self.world.is_guarded(to) {
+            self.cover_end(Query::Peer { zone, question, part }, question, judgement.region, needed);
+        }
+    }
+
+    fn cover_end(&mut self, query: Query, question: Question, region: Region, needed: &mut BTreeSet<Id>) {
+        let before = needed.len();
+        needed.extend(self.memory.allowing(&question));
+        let covered = needed.len() > before || self.memory.allowing(&question).next().is_some();
+        if !covered {
+            self.memory.sleep(Dormant { query, region, since: self.walks.number }, &self.world);
+        }
+    }
+}
+
+/// What becomes of a connection.
+enum Fate {
+    /// It is allowed.
+    Stays(Box<Conversation>),
+    /// Policy has no say in it.
+    Exempt,
+    /// It is not.
+    Forbidden,
+}
+
+/// The ends that policy speaks of: a connection whose addresses are changed goes to its real end.
+struct Ends {
+    from: IpAddr,
+    to: IpAddr,
+    traffic: Traffic,
+}
+
+impl Ends {
+    fn of(connection: &Connection) -> Ends {
+        let Tuple { protocol, detail, .. } = connection.reply;
+        let port = match (protocol, detail) {
+            (TCP | UDP, Detail::Ports { source, .. }) => Some(source),
+            // The tracker may not know it.
+            (SCTP, Detail::Ports { source, .. }) => Some(source).filter(|port| *port != 0),
+            _ => None,
+        };
+        Ends {
+            from: connection.original.source,
+            to: connection.reply.source,
+            traffic: Traffic { protocol, port },
+        }
+    }
+}
+
+fn is_of(pod: &LocalPod, address: IpAddr) -> bool {
+    pod.addresses.contains(&address)
+}
