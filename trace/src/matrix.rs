@@ -3,6 +3,7 @@
 //! A row is asked and printed before the next: what is held is one row, however many pods
 //! there are.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
@@ -50,7 +51,9 @@ fn parties(pods: Vec<PodAddresses>, others: &[IpAddr]) -> Vec<Party> {
         eprintln!("fabric-trace: left out, without an address: {}{more}", first.pod);
     }
     let pods = with.into_iter().map(|pod| Party { name: pod.pod, addresses: pod.addresses });
-    let others = others.iter().map(|address| Party { name: address.to_string(), addresses: vec![*address] });
+    let others: BTreeSet<_> = others.iter().collect();
+    let others =
+        others.into_iter().map(|address| Party { name: address.to_string(), addresses: vec![*address] });
     pods.chain(others).collect()
 }
 
