@@ -15,8 +15,8 @@ use against::order::shuffle;
 use against::region::Members;
 use against::shrink::{lines, shrink};
 use against::{is_admitted, oracle, put, reference, remove, share, traffic, world};
-use fabric_tests::oracle::Cluster;
 use fabric_tests::oracle::random::{Dice, Landmarks, World as Random, another_object};
+use fabric_tests::oracle::{Cluster, key};
 use policy::{Change, Direction, Edit, Judgement, PodRef, Question, World};
 use serde_json::Value;
 
@@ -68,9 +68,8 @@ impl State {
                 self.world.apply(put(manifest))
             }
             Act::Remove(manifest) => {
-                let field = |name: &str| manifest["metadata"][name].as_str().unwrap_or_default();
-                let kind = manifest["kind"].as_str().unwrap_or_default();
-                self.cluster.remove(kind, field("namespace"), field("name"));
+                let (kind, namespace, name) = key(manifest);
+                self.cluster.remove(&kind, &namespace, &name);
                 self.world.apply(remove(manifest))
             }
             Act::Share(names) => {
@@ -83,12 +82,8 @@ impl State {
 
     /// What takes an act back.
     fn undoing(&self, act: &Act) -> Act {
-        let there = |manifest: &Value| {
-            let name = |of: &Value| {
-                (of["kind"].clone(), of["metadata"]["namespace"].clone(), of["metadata"]["name"].clone())
-            };
-            self.cluster.manifests().find(|known| name(known) == name(manifest)).cloned()
-        };
+        let there =
+            |manifest: &Value| self.cluster.manifests().find(|known| key(known) == key(manifest)).cloned();
         match act {
             Act::Put(manifest) => there(manifest).map_or_else(|| Act::Remove(manifest.clone()), Act::Put),
             Act::Remove(manifest) => Act::Put(manifest.clone()),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::field::{all, annotation, below, text};
+use super::field::{all, annotation, below, own_name, text};
 use super::words::Who;
 
 /// The objects of a cluster, as they are written.
@@ -34,15 +34,7 @@ impl Cluster {
 
     /// Puts an object in place.
     pub fn put(&mut self, manifest: Value) {
-        let kind = text(&manifest, &["kind"]).unwrap_or_default().to_owned();
-        let namespace = match text(&manifest, &["metadata", "namespace"]) {
-            Some(namespace) => namespace,
-            None if kind == "Pod" || kind == "NetworkPolicy" => "default",
-            None => "",
-        };
-        let name = text(&manifest, &["metadata", "name"]).unwrap_or_default();
-        let key = (kind, namespace.to_owned(), name.to_owned());
-        self.objects.insert(key, manifest);
+        self.objects.insert(key(&manifest), manifest);
     }
 
     /// Takes an object away; the namespace of an object of the cluster is empty.
@@ -150,6 +142,22 @@ impl Cluster {
         }
         ports
     }
+}
+
+/// Kind, namespace and name of an object. A policy that has no name, or none that can be read, goes by what it
+/// says.
+pub fn key(manifest: &Value) -> (String, String, String) {
+    let kind = text(manifest, &["kind"]).unwrap_or_default().to_owned();
+    let namespace = match text(manifest, &["metadata", "namespace"]) {
+        Some(namespace) => namespace,
+        None if kind == "Pod" || kind == "NetworkPolicy" => "default",
+        None => "",
+    };
+    let name = match own_name(manifest) {
+        Some(name) => name.to_owned(),
+        None => manifest.to_string(),
+    };
+    (kind, namespace.to_owned(), name)
 }
 
 /// All numbers within a value that could be ports.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cluster::Cluster;
-use super::field::{elements, given, is_audit, only, text};
+use super::field::{elements, given, is_audit, only, own_name, text};
 use super::labels::selects;
 use super::ports::{Match, rule_protocols};
 use super::prefix::Prefix;
@@ -79,7 +79,9 @@ fn tier_of(policy: &Value) -> Option<Tier> {
     }
 }
 
+/// Where the policy stands in its tier; of two of one priority the name says that, so it must be readable.
 fn priority(policy: &Value) -> Option<u64> {
+    own_name(policy)?;
     given(spec(policy)?, "priority")?.as_u64().filter(|priority| *priority <= 1000)
 }
 
@@ -189,7 +191,11 @@ fn is_peer(peer: &Value, end: &End<'_>) -> Option<Match> {
     }
     if given(peer, "networks").is_some() {
         let mut within = false;
-        for network in elements(peer, "networks")? {
+        let networks = elements(peer, "networks")?;
+        if networks.is_empty() {
+            return None;
+        }
+        for network in networks {
             within |= Prefix::parse(network.as_str()?)?.contains(end.peer_address);
         }
         found.push(Match::yes_if(within));

@@ -51,6 +51,15 @@ pub(super) fn port_number(value: &Value) -> Option<u16> {
     (number != 0).then_some(number)
 }
 
+/// The name of an object: lower-case letters, digits, `-` and `.` between letters or digits (RFC 1123).
+pub(super) fn own_name(object: &Value) -> Option<&str> {
+    let name = text(object, &["metadata", "name"])?;
+    let is_edge = |byte: Option<u8>| matches!(byte, Some(b'a'..=b'z' | b'0'..=b'9'));
+    let known = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
+    (known && is_edge(name.bytes().next()) && is_edge(name.bytes().last()) && name.len() <= 253)
+        .then_some(name)
+}
+
 /// The value of an annotation.
 pub(super) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     below(object, &["metadata", "annotations", key])

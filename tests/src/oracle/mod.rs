@@ -21,7 +21,7 @@ pub mod random;
 mod tenants;
 mod words;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, key};
 pub use ports::named_ports;
 pub use prefix::Prefix;
 pub use words::{Answer, Direction, Packet, Pair, Who};

@@ -208,3 +208,15 @@ fn the_matrix_has_every_pair() {
     ];
     assert_eq!(answers, expected);
 }
+
+#[test]
+fn a_policy_without_a_readable_name_counts() {
+    let mut nameless = in_policy(json!({"podSelector": {}}));
+    nameless["metadata"] = json!({"namespace": "b", "name": "Bad_Name"});
+    let open = in_policy(json!({"podSelector": {"matchLabels": {"app": "z"}}}));
+    assert_eq!(asked(&small(vec![nameless, open]), "10.0.0.2", 80), Answer::Deny);
+    let mut accepts = admin("Admin", 1, json!([{"action": "Pass", "to": [{"networks": ["11.0.0.0/8"]}]}]));
+    assert_eq!(asked(&small(vec![accepts.clone()]), "10.0.0.2", 80), Answer::Allow);
+    accepts["metadata"] = json!({});
+    assert_eq!(asked(&small(vec![accepts]), "10.0.0.2", 80), Answer::Deny);
+}

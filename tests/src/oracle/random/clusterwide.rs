@@ -7,6 +7,7 @@ use super::pieces::{PORT_NAMES, PORTS, namespace_selector, prefix, range, select
 
 /// A ClusterNetworkPolicy.
 pub(super) fn policy(dice: &mut Dice, namespaces: &[&str], name: &str) -> Value {
+    let name = if dice.slips(3) { "Bad_Name" } else { name };
     let mut metadata = json!({"name": name});
     if dice.percent(12) {
         metadata = json!({"name": name, "annotations": {"fabric.io/mode": "audit"}});
@@ -76,7 +77,7 @@ fn peer(dice: &mut Dice, namespaces: &[&str], outward: bool) -> Value {
         2 => json!({"namespaces": namespace_selector(dice, namespaces)}),
         3 => json!({"nodes": selector(dice)}),
         _ => {
-            let count = dice.between(1, 3);
+            let count = if dice.slips(2) { 0 } else { dice.between(1, 3) };
             json!({"networks": (0..count).map(|_| prefix(dice)).collect::<Vec<String>>()})
         }
     }

@@ -7,6 +7,7 @@ use super::pieces::{ip_block, namespace_selector, port, selector};
 
 /// A NetworkPolicy.
 pub(super) fn policy(dice: &mut Dice, namespaces: &[&str], namespace: &str, name: &str) -> Value {
+    let name = if dice.slips(3) { json!(dice.pick(&["Bad_Name", "-", ""])) } else { json!(name) };
     let mut metadata = json!({"namespace": namespace, "name": name});
     if dice.percent(12) {
         metadata = json!({"namespace": namespace, "name": name, "annotations": {"fabric.io/mode": dice.word(&["audit", "audit", "enforce", "loud"])}});

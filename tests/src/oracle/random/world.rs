@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::dice::Dice;
 use super::{base, clusterwide, namespaced};
+use crate::oracle::cluster::key;
 
 const NAMESPACES: [&str; 5] = ["a", "b", "c", "kube-system", "d"];
 const NAMES: [&str; 4] = ["p", "q", "r", "s"];
@@ -119,12 +120,6 @@ fn object(dice: &mut Dice, kind: &str, manifests: &[Value], tenants: bool) -> Va
 
 /// Puts an object among the manifests, in the place of one of the same name.
 fn put(manifests: &mut Vec<Value>, object: Value) {
-    let same = |known: &Value| {
-        let name = |of: &Value| {
-            (of["kind"].clone(), of["metadata"]["namespace"].clone(), of["metadata"]["name"].clone())
-        };
-        name(known) == name(&object)
-    };
-    manifests.retain(|known| !same(known));
+    manifests.retain(|known| key(known) != key(&object));
     manifests.push(object);
 }
