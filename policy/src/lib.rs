@@ -3,7 +3,7 @@
 //! Manifests come in through one gate ([`manifest::admit`]), become typed [`Object`]s, and edit the
 //! [`World`]. The world knows who lives at an address ([`World::locate`]) and answers questions about new
 //! conversations ([`World::judge`]) with a verdict, the region of packets for which that verdict holds, and
-//! the reason. Nothing here does IO or looks at a clock: the same edits give the same answers.
+//! the reason; [`World::explain`] tells of everything that was looked at on the way. Nothing here does IO or looks at a clock: the same edits give the same answers.
 
 pub mod address;
 mod digest;

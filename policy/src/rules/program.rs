@@ -1,5 +1,6 @@
 //! The policies about one pod, in the order in which they are tried, and how that ends.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Match, Policy, Rule};
@@ -168,7 +169,7 @@ impl Ending<'_> {
     }
 
     /// The reason, for a direction and a peer.
-    pub(crate) fn because(&self, direction: Direction, peer: std::net::IpAddr) -> Because {
+    pub(crate) fn because(&self, direction: Direction, peer: IpAddr) -> Because {
         match self {
             Ending::Default => Because::NoIsolation,
             Ending::Isolated(policy) => Because::Isolated { policy: policy.reference.clone(), direction },

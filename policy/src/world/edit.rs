@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::addresses::reported;
 use super::{Change, Edit, Holder, Location, Member, World, Written};
+use crate::label::Labels;
 use crate::name::{Kind, Name, ObjectRef, PodRef};
 use crate::object::{
     ClusterNetworkPolicy, EndpointSlice, IpClaim, Namespace, NetworkPolicy, Node, Object, Pod, Service,
@@ -94,28 +95,22 @@ impl World {
     }
 
     fn set_policy(&mut self, namespace: Name, name: Name, object: Option<NetworkPolicy>) -> Vec<Change> {
-        let policies = self.policies.entry(namespace.clone()).or_default();
-        let before = policies.get(&name).map(|written| Arc::clone(&written.policy));
-        if policies.get(&name).map(|written| &written.object) == object.as_ref() {
-            if policies.is_empty() {
-                self.policies.remove(&namespace);
-            }
+        let of_namespace = self.policies.get(&namespace);
+        let before = of_namespace.and_then(|policies| policies.get(&name));
+        if before.map(|written| &written.object) == object.as_ref() {
             return Vec::new();
         }
+        let before = before.map(|written| Arc::clone(&written.policy));
         let after = object.map(Written::from);
-        let both = before.into_iter().chain(after.as_ref().map(|written| Arc::clone(&written.policy)));
-        let both: Vec<Arc<Policy>> = both.collect();
-        let reference = ObjectRef::namespaced(Kind::NetworkPolicy, &namespace, &name);
+        let both: Vec<Arc<Policy>> =
+            before.into_iter().chain(after.as_ref().map(|written| Arc::clone(&written.policy))).collect();
+        let change = Change::Policy(ObjectRef::namespaced(Kind::NetworkPolicy, &namespace, &name));
+        let concerns = |labels: &Labels| both.iter().any(|policy| policy.subject.may_select(labels));
+        self.classes.forget_of(&namespace, concerns);
         match after {
-            Some(written) => drop(policies.insert(name, written)),
-            None => drop(policies.remove(&name)),
+            Some(_) => set(self.policies.entry(namespace).or_default(), name, after, change),
+            None => remove_nested(&mut self.policies, &namespace, &name, change),
         }
-        if policies.is_empty() {
-            self.policies.remove(&namespace);
-        }
-        self.classes
-            .forget_of(&namespace, |labels| both.iter().any(|policy| policy.subject.may_select(labels)));
-        vec![Change::Policy(reference)]
     }
 
     fn set_cluster_policy(&mut self, name: Name, object: Option<ClusterNetworkPolicy>) -> Vec<Change> {
