@@ -453,7 +453,8 @@ fn bad_policies_are_named_and_open_nothing() {
             let found = problems.as_array().unwrap().iter().find(named);
             let found = found.unwrap_or_else(|| panic!("{}: {object}, {field}, in {problems:#}", node.name));
             let field = found["field"].as_str().unwrap();
-            let told = |text: &str| text.lines().any(|line| line.contains(&object) && line.contains(field));
+            let words = ["NetworkPolicy", &format!("f/bad-{name}"), field];
+            let told = |text: &str| text.lines().any(|line| words.iter().all(|word| line.contains(word)));
             assert!(told(&metrics), "{}: no metric names {object} and {field}:\n{metrics}", node.name);
             assert!(told(&log), "{}: the log does not name {object} and {field}:\n{log}", node.name);
         }

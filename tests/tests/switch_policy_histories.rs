@@ -285,21 +285,30 @@ impl History {
         places: &BTreeMap<String, usize>,
         edit: &Edit,
     ) {
-        let new = forbidden.into_iter().map(|talk| (talk, written + STOP));
-        self.silenced.extend(new);
+        // One that is allowed again may go on.
+        let matrix = &self.matrix;
+        self.silenced.retain(|(talk, _)| matrix.get(&talk.question) == Some(&Answer::Deny));
+        self.silenced.extend(forbidden.into_iter().map(|talk| (talk, written + STOP)));
         let mut faults = Vec::new();
         for (talk, from) in &self.silenced {
             let mut last: Option<Instant> = None;
+            let mut late = Vec::new();
             for address in [talk.question.from_address, talk.question.to_address] {
                 let place = self.bed.place_of(address);
                 let seen = place.witness.since(places.get(&place.name).copied().unwrap_or_default());
-                last = last.max(seen.iter().filter(|seen| talk.has(seen)).map(|seen| seen.at).max());
+                let of_talk: Vec<Instant> =
+                    seen.iter().filter(|seen| talk.has(seen)).map(|seen| seen.at).collect();
+                last = last.max(of_talk.last().copied());
+                late.push(of_talk.iter().filter(|at| *at > from).count());
             }
             if let Some(last) = last {
-                self.figures.stopped.push(last.saturating_duration_since(written));
+                let after = last.saturating_duration_since(written);
+                self.figures.stopped.push(after);
                 if last > *from {
-                    let after = last - written;
-                    faults.push(format!("{} from {}: a packet {after:?} after it", talk.question, talk.port));
+                    faults.push(format!(
+                        "{} from {}: {} packets back and {} there that are late, the last {after:?} after it",
+                        talk.question, talk.port, late[0], late[1]
+                    ));
                 }
             }
         }

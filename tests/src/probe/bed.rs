@@ -154,7 +154,7 @@ impl Bed {
                 let status = status(node);
                 let counts = &status["world"];
                 let read = counts["namespaces"] == namespaces && counts["claims"] == self.claims;
-                if read && status["settled"] != false {
+                if read && status["policy"]["settled"] == true {
                     break;
                 }
                 assert!(
@@ -162,7 +162,7 @@ impl Bed {
                     "{}: {namespaces} namespaces and {} claims wanted, settled; there is {counts}, settled {}",
                     node.name,
                     self.claims,
-                    status["settled"]
+                    status["policy"]
                 );
                 std::thread::sleep(LOOK);
             }
