@@ -101,15 +101,13 @@ impl Reporter {
                 let _ = reply.send(report);
             }
             Ask::Look(look) => {
-                let view = node.status(Instant::now());
-                if view.world_synced {
-                    look.at(view.world);
+                if let Some(world) = node.world() {
+                    look.at(world);
                 }
             }
             Ask::Lint(reply) => {
-                let view = node.status(Instant::now());
-                let lint = || verdict::lint(view.world, rooms.intake.problems(), |_| None);
-                let _ = reply.send(view.world_synced.then(lint));
+                let lint = |world| verdict::lint(world, rooms.intake.problems(), |_| None);
+                let _ = reply.send(node.world().map(lint));
             }
             Ask::Brief(reply) => {
                 let _ = reply.send(self.status(node, rooms));

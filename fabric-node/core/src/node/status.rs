@@ -145,6 +145,12 @@ impl Node {
         }
     }
 
+    /// The cluster, once it has been read whole.
+    #[must_use]
+    pub fn world(&self) -> Option<&World> {
+        self.world_synced.then_some(&self.world)
+    }
+
     /// Edits of the world that were taken since the start.
     #[must_use]
     pub fn edits(&self) -> u64 {
