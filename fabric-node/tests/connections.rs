@@ -158,5 +158,5 @@ async fn a_switch_that_does_not_answer_is_not_waited_for() {
     let (mut stream, _) = listener.accept().expect("the room's connection");
     let mut asked = String::new();
     stream.read_to_string(&mut asked).expect("what the room asked");
-    assert_eq!(asked, r#"{"id":0,"method":"dpctl/dump-conntrack","params":[]}"#);
+    assert_eq!(asked, r#"{"id":0,"method":"dpctl/dump-conntrack","params":["zone=5"]}"#);
 }

@@ -13,7 +13,7 @@ mod support;
 
 use std::time::Duration;
 
-use fabric_core::pipeline::vocabulary::{Cookie, Kind as FlowKind};
+use fabric_core::pipeline::vocabulary::{COMMIT, Cookie, Kind as FlowKind, Origin, PEER, RETRY, Table};
 use support::cluster::{Cluster, TCP, UDP};
 use support::model::Room;
 use support::net::Sent;
@@ -156,6 +156,33 @@ fn a_connection_that_was_forbidden_while_no_agent_ran_ends_at_the_start() {
     cluster.put_unheard(DENY);
     cluster.restart(0);
     assert!(!cluster.send(sent) && !cluster.send(sent.answer()));
+}
+
+#[test]
+fn a_connection_that_outlives_the_number_of_its_port_is_found() {
+    let mut cluster = cluster();
+    let sent = established(&mut cluster, "a", "b", TCP, 22);
+    for name in ["a", "b"] {
+        cluster.renumber(name, 1_000);
+    }
+    assert!(cluster.send(sent) && cluster.send(sent.answer()), "it goes on");
+    cluster.put(DENY);
+    assert!(!cluster.send(sent) && !cluster.send(sent.answer()));
+}
+
+#[test]
+fn a_packet_that_was_overtaken_by_an_edit_does_not_go_on() {
+    let mut cluster = cluster();
+    let (a, b) = (cluster.pods["a"].clone(), cluster.pods["b"].clone());
+    let reg0 = Origin::Pod.bit() | RETRY | COMMIT | PEER | u32::from(Table::Ingress.id()) << 20;
+    let resumed = |cluster: &mut Cluster| {
+        let before = cluster.nodes[0].resumed;
+        cluster.nodes[0].punt(reg0, a.place.port, a.address, b.address);
+        cluster.nodes[0].resumed > before
+    };
+    assert!(resumed(&mut cluster));
+    cluster.put(DENY_EGRESS);
+    assert!(!resumed(&mut cluster), "Egress let it pass before the edit");
 }
 
 #[test]

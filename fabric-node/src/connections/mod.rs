@@ -123,7 +123,10 @@ impl Room {
         let mut control = control::Control::new(&self.config.run_dir, self.config.patience);
         match command {
             SwitchCommand::ReadConnections { task, zones } => {
-                let listing = control.call("dpctl/dump-conntrack", &[]).map(|text| read(&text, &zones));
+                // Of one zone the daemon lists less; more than one it cannot be asked for.
+                let only = zones.first().filter(|_| zones.len() == 1).map(|zone| format!("zone={zone}"));
+                let listing = control.call("dpctl/dump-conntrack", only.as_slice());
+                let listing = listing.map(|text| read(&text, &zones));
                 self.note(listing.as_ref().err());
                 let connections = listing.map(|listing| self.counted(listing));
                 Some((task, Outcome::Connections(connections.map_err(|error| error.to_string()))))

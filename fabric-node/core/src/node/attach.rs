@@ -412,8 +412,12 @@ impl Node {
         }
         attachment.stage = Stage::Ready;
         let reply = Reply::Attached(attached(attachment));
+        let addresses = attachment.addresses.clone();
         for id in std::mem::take(&mut attachment.attaching) {
             self.reply(id, Ok(reply.clone()));
+        }
+        for address in addresses {
+            self.identities.insert(address, self.identity(address));
         }
     }
 

@@ -99,6 +99,7 @@ impl Node {
         let Some(attachment) = self.book.remove(key) else { return };
         let owner = attachment.owner();
         for ip in &attachment.addresses {
+            self.identities.remove(ip);
             self.release(*ip, &owner);
         }
         let removed = result.map(|()| Reply::Done).map_err(RequestError::Failed);

@@ -1,15 +1,16 @@
 //! The world changed: what that means for this node.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::time::Instant;
 
 use openflow::{FlowMod, FlowTable};
-use policy::{Change, Edit, Kind, Mode, ObjectRef, PortBlock, Region};
+use policy::{Change, Edit, Kind, Mode, ObjectRef, PortBlock, Region, Resident};
 
 use super::memory::{Concerned, Entry, Id, Learned, zone};
 use super::{Command, Errand, HostState, Node, SwitchCommand};
-use crate::pipeline::learned::{Decision, Query, decide};
+use crate::pipeline::learned::{Decision, Pods, Query, decide};
 use crate::pipeline::site::Tunnel;
 use crate::pipeline::statics::node_flows;
 use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC};
@@ -41,11 +42,42 @@ impl Node {
     /// Judges the decisions again that the changes concern, and replaces in one bundle those that came out otherwise.
     pub(super) fn judge_again(&mut self, changes: &BTreeSet<Change>, now: Instant) {
         let concerned = self.memory.concerned(changes, &self.world);
+        if concerned.senders {
+            self.want_whole_walk();
+            self.want_echoes(now);
+        }
+        self.note_identities(&concerned.touched, now);
         self.judge(concerned, now);
         if changes.iter().any(|change| !matches!(change, Change::Service(_) | Change::Trace(_))) {
             let overfull: Vec<u16> = self.memory.overfull().iter().copied().collect();
             self.want_walk(overfull);
         }
+    }
+
+    /// A pod of this node that has changed may be one that others may not send to any more; their nodes judge that, and
+    /// here it must not answer.
+    fn note_identities(&mut self, touched: &BTreeSet<IpAddr>, now: Instant) {
+        for address in touched {
+            let Some(zone) = self.book.by_address(*address).map(|pod| pod.zone) else { continue };
+            let identity = self.identity(*address);
+            if self.identities.insert(*address, identity) != Some(identity) {
+                self.want_walk([zone]);
+                self.want_echoes(now);
+            }
+        }
+    }
+
+    /// A hash of all that policies of others can say of who lives at an address.
+    pub(super) fn identity(&self, address: IpAddr) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self.world.resident(address) {
+            Resident::Pod(pod, namespace) => {
+                format!("{:?}", (&pod.reference, &pod.uid, &pod.labels, &pod.ports, &namespace.labels))
+                    .hash(&mut hasher);
+            }
+            other => std::mem::discriminant(&other).hash(&mut hasher),
+        }
+        hasher.finish()
     }
 
     /// Judges every decision again.

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
 use openflow::{FlowKey, FlowMod};
+use policy::{Direction, Question, Resident};
 
 use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
-use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Verdict, answer};
-use crate::pipeline::vocabulary::Cookie;
+use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Tuple, Verdict, answer};
+use crate::pipeline::vocabulary::{Cookie, Origin, Table};
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
 #[derive(Debug)]
@@ -49,9 +50,18 @@ impl Node {
     }
 
     fn handle_punt(&mut self, punt: Punt, packet_in: Box<PacketIn>, patient: bool, now: Instant) {
-        let Answer { learned, verdict } = answer(&punt, &self.context(), patient);
+        let Answer { learned, mut verdict } = answer(&punt, &self.context(), patient);
         if let Verdict::Wait(_) = verdict {
             return self.park(Parked { until: now + PARKED_FOR, punt, packet_in }, now);
+        }
+        let past_egress = matches!(punt.table, Table::Route | Table::Ingress);
+        match punt.origin {
+            _ if verdict != Verdict::Resume => {}
+            // Its end allowed it before, and the packet would commit the conversation.
+            Origin::Pod if past_egress && self.sender_forbids(&punt) => verdict = Verdict::Drop,
+            // Its node has not heard yet of what it will end.
+            Origin::Tunnel if self.sender_forbids(&punt) => self.want_echoes(now),
+            _ => {}
         }
         let asker = self.asker(&punt);
         let mut flows = Vec::with_capacity(learned.len());
@@ -80,6 +90,15 @@ impl Node {
         if resume.is_some() || !flows.is_empty() {
             self.command(Command::Switch(SwitchCommand::Learn { flows, resume }));
         }
+    }
+
+    /// Whether the sender's end forbids by now what some flow or node has let pass there.
+    fn sender_forbids(&self, punt: &Punt) -> bool {
+        let Tuple { source, destination, traffic, .. } = punt.tuple;
+        let question = Question { direction: Direction::Egress, subject: source, peer: destination, traffic };
+        let opens = !punt.tracked.reply && !punt.tracked.related;
+        let has_rules = !matches!(self.world.resident(source), Resident::Nobody | Resident::Node(_));
+        opens && has_rules && self.world.judge(&question).verdict == policy::Verdict::Deny
     }
 
     /// Whose limit a punt counts against: the pod that sends, or the one that a tunnel brings something to.

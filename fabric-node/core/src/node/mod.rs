@@ -160,6 +160,8 @@ pub struct Node {
     counts: PuntCounts,
     tallies: Tallies,
     walks: Walks,
+    /// Who lived at the addresses of this node's pods when that last changed, as a hash.
+    identities: BTreeMap<IpAddr, u64>,
     /// Edits of the world taken.
     edits: u64,
     /// Learned decisions judged again.
@@ -209,6 +211,7 @@ impl Node {
             counts: PuntCounts::default(),
             tallies: Tallies::default(),
             walks: Walks::default(),
+            identities: BTreeMap::new(),
             edits: 0,
             judged: 0,
         }
@@ -243,6 +246,7 @@ impl Node {
         self.expire_held(now);
         self.finish_warm(now);
         self.sweep_missing(now);
+        self.take_echoes(now);
         self.judge_connections(now);
         self.begin_walk(now);
         if self.next_reconcile.is_some_and(|at| at <= now) {

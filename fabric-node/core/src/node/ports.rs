@@ -119,5 +119,7 @@ impl Node {
         flows.extend(old.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key())));
         self.commit(flows);
         self.book.set_port(key, None);
+        // Its connections may live on, and nothing is remembered of what let them in.
+        self.want_walk([zone]);
     }
 }

@@ -128,6 +128,7 @@ impl Node {
             self.commit_with_meters(flows);
         } else {
             self.failures = 0;
+            self.look_at_all();
         }
         self.forget_stale_meters();
         self.confirm_installing(now);

@@ -33,6 +33,10 @@ use crate::pipeline::vocabulary::{JUDGED, MARKS};
 const SLICE: usize = 512;
 /// How often a read that failed is tried before the zones are emptied.
 const TRIES: u32 = 3;
+/// When connections are read once more after an edit that other nodes judge.
+const ECHOES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+/// Echoes that may be due; while there are so many, one is never far.
+const MOST_ECHOES: usize = 12;
 /// Time before a read that failed is tried again.
 const AGAIN: Duration = Duration::from_millis(150);
 
@@ -56,6 +60,8 @@ pub(super) struct Walks {
     /// Reads in a row that failed, and when to try again.
     failed: u32,
     again: Option<Instant>,
+    /// When all zones are to be read once more, since another node may have heard of an edit later than this one.
+    echoes: BTreeSet<Instant>,
     /// Why connections could not be read or ended.
     problem: Option<String>,
 }
@@ -113,11 +119,12 @@ impl Walks {
 
     /// When there is something to do without a cause from outside.
     pub fn due(&self) -> Option<Instant> {
-        match &self.stage {
+        let own = match &self.stage {
             Stage::Judging(judging) => Some(judging.due),
             Stage::Idle => self.again.filter(|_| !self.wanted.is_empty()),
             _ => None,
-        }
+        };
+        own.into_iter().chain(self.echoes.first().copied()).min()
     }
 
     pub fn problem(&self) -> Option<String> {
@@ -139,6 +146,28 @@ impl Node {
     pub(super) fn want_whole_walk(&mut self) {
         let zones: Vec<u16> = self.book.pods().map(|pod| pod.zone).collect();
         self.want_walk(zones);
+    }
+
+    /// What pods of other nodes may send here is another. Their nodes judge that, and may hear of it later: until then a
+    /// connection that this node ends is opened again.
+    pub(super) fn want_echoes(&mut self, now: Instant) {
+        if self.walks.echoes.len() < MOST_ECHOES {
+            self.walks.echoes.extend(ECHOES.into_iter().map(|after| now + after));
+        }
+    }
+
+    pub(super) fn take_echoes(&mut self, now: Instant) {
+        let later = self.walks.echoes.split_off(&now);
+        let due = std::mem::replace(&mut self.walks.echoes, later);
+        let exactly = self.walks.echoes.remove(&now);
+        if exactly || !due.is_empty() {
+            self.look_at_all();
+        }
+    }
+
+    /// All zones are to be read, without a cause.
+    pub(super) fn look_at_all(&mut self) {
+        self.walks.wanted.extend(self.book.pods().map(|pod| pod.zone));
     }
 
     /// Begins what is asked for, once the flows that it is about are in place.

@@ -185,6 +185,17 @@ impl Cluster {
         flows.iter().for_each(|flow| self.nodes[node].expire(flow));
     }
 
+    /// The switch gives the port of a pod another number: the one that it has and `more`.
+    pub fn renumber(&mut self, name: &str, more: u32) {
+        let pod = self.pods.get_mut(name).unwrap();
+        pod.place.port += more;
+        let node = &mut self.nodes[pod.place.node];
+        let row = node.rows.get_mut(&Node::port_name(&key(name))).unwrap();
+        row.ofport = Some(pod.place.port);
+        let row = row.clone();
+        node.handle(Event::Ports(PortsEvent::Changed(row)));
+    }
+
     pub fn pass(&mut self, time: Duration) {
         self.nodes.iter_mut().for_each(|node| node.pass(time));
     }

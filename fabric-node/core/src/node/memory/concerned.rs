@@ -22,6 +22,11 @@ pub struct Concerned {
     pub entries: BTreeSet<Id>,
     /// Remote addresses that have become guarded: their gates are missing.
     pub gates: BTreeSet<IpAddr>,
+    /// Addresses where somebody else lives than before, or somebody has changed.
+    pub touched: BTreeSet<IpAddr>,
+    /// Whether a pod of another node that sends here may send something else than before. Its own node judges that, and
+    /// ends what it forbids; here, what it sent must not be answered any more.
+    pub senders: bool,
 }
 
 /// The subjects of verdicts, with the programs that they were judged by.
@@ -51,13 +56,17 @@ impl Subjects {
         }
     }
 
-    /// Brings the program of a subject up to date.
-    fn refresh(&mut self, subject: IpAddr, world: &World) {
+    /// Brings the programs of a subject up to date; whether what it may send is something else than before.
+    fn refresh(&mut self, subject: IpAddr, world: &World) -> bool {
+        let mut sends = false;
         for direction in [Direction::Egress, Direction::Ingress] {
             if let Some(judged) = self.0.get_mut(&(subject, direction)) {
-                judged.program = world.program(subject, direction);
+                let program = world.program(subject, direction);
+                let before = std::mem::replace(&mut judged.program, program);
+                sends |= before != program && direction == Direction::Egress;
             }
         }
+        sends
     }
 
     /// Brings all programs up to date, and gives the subjects whose programs are others than before.
@@ -80,6 +89,8 @@ impl Memory {
         let everything = |change: &Change| matches!(change, Change::Network(_) | Change::Tenants);
         if changes.iter().any(everything) {
             concerned.entries.extend(self.ids());
+            concerned.touched = touched(changes, world);
+            concerned.senders = true;
             self.subjects.changed(world);
             self.note_gates(world, &mut concerned);
             return concerned;
@@ -88,14 +99,23 @@ impl Memory {
         if nodes {
             concerned.entries.extend(self.ways());
         }
-        for address in touched(changes, world) {
-            self.note_address(address, nodes, &mut concerned);
-            self.subjects.refresh(address, world);
+        concerned.touched = touched(changes, world);
+        for address in concerned.touched.clone() {
+            let may_be_a_node = nodes || matches!(world.resident(address), Resident::Node(_));
+            self.note_address(address, may_be_a_node, &mut concerned);
+            let sends = self.subjects.refresh(address, world);
+            concerned.senders |= sends && self.at(address).any(|id| self.is_sender(id));
             self.note_gate(address, world, &mut concerned);
         }
         if changes.iter().any(|change| matches!(change, Change::Policy(_))) {
             for (subject, direction) in self.subjects.changed(world) {
-                concerned.entries.extend(self.judged_by(subject, direction));
+                for id in self.judged_by(subject, direction) {
+                    if self.is_sender(id) {
+                        concerned.senders = true;
+                    } else {
+                        concerned.entries.insert(id);
+                    }
+                }
             }
             self.note_gates(world, &mut concerned);
         }
@@ -141,6 +161,11 @@ impl Memory {
             .range((prefix, lowest, 0)..)
             .take_while(move |(peer, _, _)| *peer == prefix)
             .map(|(_, _, id)| *id)
+    }
+
+    /// Whether the entry stands for a pod of another node that sends here.
+    fn is_sender(&self, id: Id) -> bool {
+        self.entry(id).is_some_and(|entry| matches!(entry.query(), Query::TunnelSource { .. }))
     }
 
     fn judged_by(&self, subject: IpAddr, direction: Direction) -> impl Iterator<Item = Id> + '_ {

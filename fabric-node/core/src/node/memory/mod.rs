@@ -18,9 +18,9 @@ use std::time::Instant;
 
 use ipnet::IpNet;
 use openflow::{Flow, FlowKey, Match};
-use policy::{Because, Direction, Region, World};
+use policy::{Because, Direction, Question, Region, World};
 
-use crate::pipeline::learned::{Decision, Query};
+use crate::pipeline::learned::{Decision, Part, Query};
 
 pub(super) use concerned::Concerned;
 use concerned::Subjects;
@@ -336,35 +336,48 @@ fn addresses(query: &Query) -> impl Iterator<Item = IpAddr> + use<> {
         | Query::Route { destination: address }
         | Query::Gate { destination: address }
         | Query::Vacant { destination: address, .. } => (Some(address), None),
+        Query::Egress { question, part: Part::Back(_), .. }
+        | Query::Ingress { question, part: Part::Back(_), .. }
+        | Query::Ended { question, .. } => (Some(question.subject), Some(question.peer)),
         Query::Egress { question, .. } | Query::Ingress { question, .. } | Query::Peer { question, .. } => {
             (Some(question.subject), None)
         }
-        Query::Ended { question, .. } => (Some(question.subject), Some(question.peer)),
         Query::Related { .. } => (None, None),
     };
     one.into_iter().chain(other)
 }
 
-/// Whose rules, of which direction, the answer to a query comes from.
+/// Whose rules, of which direction, the answer to a query comes from. In SCTP that is of both directions, as answers look
+/// like new associations; and of both ends, where the flow is for what both allow.
 fn subjects(query: &Query) -> impl Iterator<Item = (IpAddr, Direction)> + use<> {
-    let (own, other) = match *query {
-        Query::Egress { question, .. } | Query::Ingress { question, .. } | Query::Peer { question, .. } => {
-            (Some((question.subject, question.direction)), None)
-        }
-        Query::Ended { question, .. } => {
-            let opposite = match question.direction {
-                Direction::Egress => Direction::Ingress,
-                Direction::Ingress => Direction::Egress,
-            };
-            (Some((question.subject, question.direction)), Some((question.peer, opposite)))
-        }
+    let (question, part) = match *query {
+        Query::Egress { question, part, .. }
+        | Query::Ingress { question, part, .. }
+        | Query::Peer { question, part, .. } => (Some(question), part),
+        Query::Ended { question, .. } => (Some(question), Part::Whole),
         Query::TunnelSource { .. }
         | Query::Route { .. }
         | Query::Gate { .. }
         | Query::Vacant { .. }
-        | Query::Related { .. } => (None, None),
+        | Query::Related { .. } => (None, Part::Whole),
     };
-    own.into_iter().chain(other)
+    // A flow for a sender does not depend on its rules, but the connections that came by it do.
+    let sender = match *query {
+        Query::TunnelSource { source, .. } => Some((source, Direction::Egress)),
+        _ => None,
+    };
+    let answers = matches!(part, Part::There(_) | Part::Back(_));
+    let both = matches!(part, Part::Back(_)) || matches!(query, Query::Ended { .. });
+    let of_question = question.into_iter().flat_map(move |Question { direction, subject, peer, .. }| {
+        let opposite = match direction {
+            Direction::Egress => Direction::Ingress,
+            Direction::Ingress => Direction::Egress,
+        };
+        let own = answers.then_some((subject, opposite));
+        let other = both.then_some((peer, opposite));
+        std::iter::once((subject, direction)).chain(own).chain(other)
+    });
+    sender.into_iter().chain(of_question)
 }
 
 /// The prefix that a verdict covers, and of whom it is.
