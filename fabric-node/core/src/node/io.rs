@@ -14,7 +14,7 @@ use openflow::{FlowMod, FlowStats, Mac};
 use policy::{Edit, IpClaim, Name};
 
 use super::connection::Connection;
-use super::denials::Denial;
+use super::denial::Denial;
 
 /// Number of an errand that the node waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,6 +20,7 @@ mod book;
 mod claims;
 mod connection;
 mod deletions;
+mod denial;
 mod denials;
 mod detach;
 mod edits;
@@ -51,7 +52,7 @@ use requests::Held;
 use walks::Walks;
 
 pub use connection::{Connection, Detail, Tuple};
-pub use denials::{Denial, End};
+pub use denial::{Denial, End};
 pub use io::*;
 pub use status::{AttachmentStatus, PuntCounts, StatusView};
 pub use tallies::Tallies;
