@@ -124,16 +124,21 @@ fn policy(text: &mut Exposition, status: &Status) {
     text.sample(&[], policy.dormant);
 }
 
-/// Problems that name an object, by object.
+/// Problems that name an object, by object and field.
 fn problems(text: &mut Exposition, status: &Status) {
-    let mut by_object = BTreeMap::<&str, u64>::new();
-    for object in status.problems.iter().filter_map(|problem| problem.object.as_deref()) {
-        *by_object.entry(object).or_default() += 1;
+    let mut by_field = BTreeMap::<(&str, &str), u64>::new();
+    for problem in &status.problems {
+        if let Some(object) = &problem.object {
+            *by_field.entry((object, &problem.field)).or_default() += 1;
+        }
     }
-    text.gauge("fabric_object_problems", "Problems of objects that cannot be read in full, by object.");
-    for (object, number) in by_object {
+    text.gauge(
+        "fabric_object_problems",
+        "Problems of objects that cannot be read in full, by object and field.",
+    );
+    for ((object, field), number) in by_field {
         let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
-        text.sample(&[("kind", kind), ("object", name)], number);
+        text.sample(&[("kind", kind), ("object", name), ("field", field)], number);
     }
 }
 

@@ -33,32 +33,7 @@ pub(super) fn sample() -> Status {
             claims: 13,
             ..Default::default()
         },
-        attachments: vec![
-            Attachment {
-                container: "c0ffee".to_owned(),
-                ifname: "eth0".to_owned(),
-                pod: Some("default/a".to_owned()),
-                network: "pods".to_owned(),
-                addresses: vec!["10.0.0.5".parse().expect("v4"), "fd00::5".parse().expect("v6")],
-                mac: "0a:58:0a:00:00:05".to_owned(),
-                port: "fab0123456789a".to_owned(),
-                ofport: Some(32_768),
-                zone: 1,
-                ready: true,
-            },
-            Attachment {
-                container: "decaf".to_owned(),
-                ifname: "eth0".to_owned(),
-                pod: None,
-                network: "pods".to_owned(),
-                addresses: vec!["10.0.0.6".parse().expect("v4")],
-                mac: "0a:58:0a:00:00:06".to_owned(),
-                port: "fabba9876543210".to_owned(),
-                ofport: None,
-                zone: 2,
-                ready: false,
-            },
-        ],
+        attachments: attachments(),
         leases: vec![
             lease("10.0.0.5", LeaseState::Held),
             lease("10.0.0.6", LeaseState::Held),
@@ -86,6 +61,35 @@ pub(super) fn sample() -> Status {
             message: "a text is wanted".to_owned(),
         }],
     }
+}
+
+fn attachments() -> Vec<Attachment> {
+    vec![
+        Attachment {
+            container: "c0ffee".to_owned(),
+            ifname: "eth0".to_owned(),
+            pod: Some("default/a".to_owned()),
+            network: "pods".to_owned(),
+            addresses: vec!["10.0.0.5".parse().expect("v4"), "fd00::5".parse().expect("v6")],
+            mac: "0a:58:0a:00:00:05".to_owned(),
+            port: "fab0123456789a".to_owned(),
+            ofport: Some(32_768),
+            zone: 1,
+            ready: true,
+        },
+        Attachment {
+            container: "decaf".to_owned(),
+            ifname: "eth0".to_owned(),
+            pod: None,
+            network: "pods".to_owned(),
+            addresses: vec!["10.0.0.6".parse().expect("v4")],
+            mac: "0a:58:0a:00:00:06".to_owned(),
+            port: "fabba9876543210".to_owned(),
+            ofport: None,
+            zone: 2,
+            ready: false,
+        },
+    ]
 }
 
 fn tally(because: &str, count: u64) -> Vec<Tally> {
