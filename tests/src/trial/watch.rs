@@ -23,11 +23,13 @@ impl FlowWatch {
     pub fn start(trial: &Trial, node: &str) -> Self {
         let folder = &trial.node(node).directory;
         let (log, socket) = (folder.join("watch.log"), trial.node(node).openflow(BRIDGE_FABRIC));
+        // What is there at first is told on standard output, what changes on standard error.
         let out = File::create(&log).unwrap();
+        let err = out.try_clone().unwrap();
         let mut monitor = command(["ovs-ofctl", "-O", "OpenFlow15", "monitor"]);
         monitor.envs(switch::environment(trial.node(node)));
         monitor.arg(format!("unix:{}", socket.display())).arg("watch:");
-        let child = spawn(monitor.stdin(Stdio::null()).stdout(out).stderr(Stdio::null())).unwrap();
+        let child = spawn(monitor.stdin(Stdio::null()).stdout(out).stderr(err)).unwrap();
         let watch = Self { child, log };
         // The first reply lists every flow that is there.
         wait("the monitor has begun", Duration::from_secs(10), || watch.text().contains("INITIAL"));
