@@ -11,6 +11,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
 struct History {
     cluster: Cluster,
     opened: Vec<Sent>,
+    /// Those whose receivers sent something later on.
+    answered_late: BTreeSet<Sent>,
     next_port: u16,
 }
 
@@ -95,7 +98,7 @@ impl History {
         for (node, namespace, name) in PODS {
             cluster.attach(node, namespace, name);
         }
-        History { cluster, opened: Vec::new(), next_port: 20_000 }
+        History { cluster, opened: Vec::new(), answered_late: BTreeSet::new(), next_port: 20_000 }
     }
 
     fn conversation(&mut self, from: usize, to: usize, protocol: u8, port: u16) -> Sent {
@@ -137,6 +140,9 @@ impl History {
             Step::Open { .. } => {}
             Step::Again { conversation, answer } => {
                 if let Some(sent) = self.opened.get(conversation % self.opened.len().max(1)).copied() {
+                    if answer {
+                        self.answered_late.insert(sent);
+                    }
                     self.cluster.send(if answer { sent.answer() } else { sent });
                 }
             }
@@ -166,7 +172,8 @@ impl History {
             self.wake(node);
         }
         self.cluster.hear();
-        self.cluster.pass(Duration::from_secs(3));
+        // A node that heard of an edit first looks again a minute later.
+        self.cluster.pass(Duration::from_secs(62));
         for model in &mut self.cluster.nodes {
             let momentary: Vec<_> =
                 model.flows.iter().filter(|flow| flow.hard_timeout > 0).cloned().collect();
@@ -190,7 +197,10 @@ fn check(history: &mut History) -> Result<(), TestCaseError> {
             prop_assert!(!history.cluster.send(sent.answer()), "the answer to {:?}", sent);
             prop_assert!(!history.cluster.send(sent), "{:?}", sent);
         }
-        if forth {
+        // A conversation that was cut, allowed again and taken up by its receiver is one of the receiver's to connection
+        // tracking. Once that is forbidden, the flow that cuts it does not tell the two apart.
+        let turned = sent.protocol == TCP && !back && history.answered_late.contains(&sent);
+        if forth && !turned {
             prop_assert!(history.cluster.send(sent), "{:?} was opened and is allowed", sent);
             prop_assert!(history.cluster.send(sent.answer()), "{:?} is answered", sent);
         }
