@@ -1,8 +1,8 @@
 //! A node whose agent speaks to a switch that is played, in a cluster with many pods.
 //!
 //! The agent is the real program with its real database and its real pod; only the
-//! bridge's OpenFlow socket belongs to [`Switch`]. The first conversation with each pod
-//! elsewhere needs two flows of its own: one for the way, one for the way back.
+//! bridge's OpenFlow socket belongs to [`Switch`]. Policies let the pod send to pods by their labels, so the first
+//! conversation with each pod elsewhere needs three flows of its own: the verdict, the way, and the way back.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -10,15 +10,23 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::packets::PORT;
 use super::plain::wait;
 use super::pods::{pod, resident, text};
+use super::policy::rules::{namespaced, network_policy};
 use super::switch::Switch;
 use crate::lab::command::run;
 use crate::lab::world::{documents, pods};
 use crate::lab::{Lab, LabError, Layout, Node, Spec, switch};
 
-/// Pods elsewhere: two flows each make 100,000.
-pub const PEERS: u16 = 50_000;
+/// Pods elsewhere: so many flows each make 100,000.
+pub const PEERS: u16 = 33_334;
+/// Flows of a conversation with one.
+pub const FLOWS: u16 = 3;
+/// Policies of the cluster.
+const POLICIES: usize = 1_000;
+/// Those that select the local pod, beside the one that lets it talk.
+const OWN_POLICIES: usize = 10;
 /// Objects in one file of manifests.
 const FILE: usize = 2_000;
 /// The local pod.
@@ -53,7 +61,10 @@ impl Bed {
         let database = Layout::new(&spec.name)?.node(1).join("db.sock");
         let ovs = json!({ "database": database, "runDir": folder, "datapath": "netdev" });
         spec.config.insert("ovs".to_owned(), ovs);
-        spec.config.insert("limits".to_owned(), json!({ "learnedFlowsPerPod": 2 * u32::from(PEERS) }));
+        spec.config.insert(
+            "limits".to_owned(),
+            json!({ "learnedFlowsPerPod": u32::from(FLOWS) * u32::from(PEERS) }),
+        );
         let mut lab = Lab::up_without_agents(&spec)?;
         let local = write_world(&lab)?;
         lab.start_agents()?;
@@ -108,21 +119,35 @@ fn write_world(lab: &Lab) -> Result<String, LabError> {
     for (number, part) in peers.chunks(FILE).enumerate() {
         lab.write_manifest(&format!("peers-{number}.yaml"), &text(part))?;
     }
-    let local = text(&[pod(TALKER, "n1")]);
-    let policy = json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-        "metadata": { "name": "identity", "namespace": "default" },
-        "spec": {
-            "podSelector": {}, "policyTypes": ["Ingress", "Egress"],
-            "egress": [{ "to": [{ "podSelector": { "matchLabels": { "bench": "pod" } } }] }],
-        },
-    });
+    lab.write_manifest("policies.yaml", &text(&policies()))?;
+    let mut talker = pod(TALKER, "n1");
+    talker["metadata"]["labels"]["role"] = json!("talker");
+    let local = text(&[talker]);
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n2" },
         "status": { "addresses": [{ "type": "InternalIP", "address": "192.168.77.2" }] },
     });
-    lab.write_manifest("pods.yaml", &(local.clone() + &text(&[policy, node])))?;
+    lab.write_manifest("pods.yaml", &(local.clone() + &text(&[node])))?;
     Ok(local)
+}
+
+/// What lets the local pod talk, what else selects it, and those of other namespaces.
+fn policies() -> Vec<Value> {
+    let policy = |name: &str, to: Value, ports: Value| {
+        let spec = json!({
+            "podSelector": { "matchLabels": { "role": "talker" } }, "policyTypes": ["Ingress", "Egress"],
+            "egress": [{ "to": to, "ports": ports }],
+        });
+        network_policy("default", name, &spec)
+    };
+    let peers = json!([{ "podSelector": { "matchLabels": { "bench": "pod" } } }]);
+    let identity = policy("identity", peers, json!([{ "protocol": "UDP", "port": PORT }]));
+    let own = (0..OWN_POLICIES).map(|number| {
+        let app = json!([{ "podSelector": { "matchLabels": { "app": format!("app-{number}") } } }]);
+        policy(&format!("app-{number}"), app, json!([{ "port": 8000 + number }]))
+    });
+    let others = (0..POLICIES - OWN_POLICIES - 1).map(|n| namespaced(&format!("other-{}", n / 10), n % 10));
+    std::iter::once(identity).chain(own).chain(others).collect()
 }
 
 fn remote(number: u16) -> Value {

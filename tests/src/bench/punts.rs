@@ -3,8 +3,8 @@
 //! The agent is the real program; a switch that is played ([`super::switch`]) sends it
 //! packet-ins of paused packets as fast as it answers with `NXT_RESUME`, up to as many
 //! without an answer as Open vSwitch queues. First, every packet is for a pod that
-//! nobody here has talked to, is judged, and needs two flow-mods (the way there, and the
-//! way back) before its resume. Then packets to some of them come again and again, and
+//! nobody here has talked to, is judged by the policies of the pod that sends, and needs three flow-mods (the verdict,
+//! the way there, and the way back) before its resume. Then packets to some of them come again and again, and
 //! are judged again, but their flows are there. `ovs-testcontroller` gets as many packet-ins, each
 //! with another source address, and answers with one flow-mod and a packet-out.
 
@@ -57,7 +57,7 @@ pub fn measure(bed: &mut Bed) -> Result<Vec<Row>, LabError> {
         )
     };
     Ok(vec![
-        row("punts answered, new conversations", &fresh, "judged, two flow-mods and a resume each"),
+        row("punts answered, new conversations", &fresh, "judged, three flow-mods and a resume each"),
         row("punts answered, known conversations", &known, "judged, a resume each"),
         Row::new(
             "peer: packet-ins answered, ovs-testcontroller",

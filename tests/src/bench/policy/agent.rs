@@ -25,7 +25,7 @@ use crate::bench::report::{Limit, Row};
 use crate::lab::command::{command, spawn};
 use crate::lab::node::BRIDGE_FABRIC;
 use crate::lab::world::{documents, pods};
-use crate::lab::{Lab, LabError, agent, interrupt};
+use crate::lab::{Lab, LabError, agent, interrupt, switch};
 
 /// Objects in one file of manifests.
 const FILE: usize = 2_000;
@@ -56,7 +56,7 @@ pub fn memory(lab: &Lab, cluster: Cluster) -> Result<Row, LabError> {
     for (round, relabelled) in [true, false].into_iter().enumerate() {
         write_pods(lab, cluster, relabelled)?;
         // Read after them, or with them.
-        lab.write_manifest(&format!("z{round}.json"), &text(&[namespace(MARKS + round, false)]))?;
+        lab.write_manifest(&format!("z{round}.json"), &text_of(&[namespace(MARKS + round, false)]))?;
         read(lab, |world| world.namespaces > namespaces + count(round))?;
     }
     std::thread::sleep(QUIET);
@@ -160,7 +160,7 @@ pub fn edit(lab: &mut Lab, cluster: Cluster) -> Result<Row, LabError> {
         lab.add_pod(&pod)?;
     }
     let verdicts = talk(lab)?;
-    let (changes, mut watcher) = watch(lab)?;
+    let (changes, _watcher) = watch(lab)?;
     let mut took = Vec::new();
     for round in 0..ROUNDS {
         interrupt::check()?;
@@ -175,8 +175,6 @@ pub fn edit(lab: &mut Lab, cluster: Cluster) -> Result<Row, LabError> {
         }
         took.push(last.saturating_duration_since(start));
     }
-    let _ = watcher.kill();
-    let _ = watcher.wait();
     let note = format!(
         "p50 of {ROUNDS}, from before the file is put in place until the last of {verdicts} flows is changed; the agent \
          waits 3 ms for more before it reads a file"
@@ -212,11 +210,23 @@ fn talk(lab: &Lab) -> Result<usize, LabError> {
     Ok(verdicts)
 }
 
+/// `ovs-ofctl monitor`, ended with its value.
+struct Watcher(Child);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Sees every change of a verdict in the switch, when it happens.
-fn watch(lab: &Lab) -> Result<(Receiver<Instant>, Child), LabError> {
-    let socket = format!("unix:{}", lab.node("n1")?.openflow(BRIDGE_FABRIC).display());
+fn watch(lab: &Lab) -> Result<(Receiver<Instant>, Watcher), LabError> {
+    let node = lab.node("n1")?;
+    let socket = format!("unix:{}", node.openflow(BRIDGE_FABRIC).display());
     let mut monitor = command(["ovs-ofctl", "monitor", &socket, "watch:!initial"]);
-    let mut watcher = spawn(monitor.stderr(Stdio::piped()).stdout(Stdio::null()))?;
+    monitor.envs(switch::environment(node)).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut watcher = spawn(&mut monitor)?;
     let (seen, changes) = mpsc::channel();
     if let Some(output) = watcher.stderr.take() {
         std::thread::spawn(move || {
@@ -228,5 +238,5 @@ fn watch(lab: &Lab) -> Result<(Receiver<Instant>, Child), LabError> {
             }
         });
     }
-    Ok((changes, watcher))
+    Ok((changes, Watcher(watcher)))
 }

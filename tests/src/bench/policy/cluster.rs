@@ -111,7 +111,7 @@ impl Cluster {
         let nodes = (0..MOST_NODES.min(self.pods.div_ceil(PER_NODE))).map(|number| node(number, addressed));
         let network = json!({
             "apiVersion": "fabric.io/v1alpha1", "kind": "Network", "metadata": { "name": NETWORK },
-            "spec": { "mode": "overlay", "vni": 128, "cidrs": ["10.128.0.0/9", "fd00:128::/64"] },
+            "spec": { "mode": "overlay", "vni": 128, "cidrs": ["10.32.0.0/12", "fd00:128::/64"] },
         });
         let namespaces = (0..self.namespaces()).map(|number| namespace(number, false));
         nodes.chain([network]).chain(namespaces).collect()
@@ -247,7 +247,7 @@ pub fn addresses(pod: usize) -> impl Iterator<Item = IpAddr> {
 /// The IPv4 address of a pod: a /24 for 200.
 pub fn address(pod: usize) -> IpAddr {
     let number = u32::try_from(pod / PER_NODE * 256 + pod % PER_NODE + 10).unwrap_or(0);
-    IpAddr::from(Ipv4Addr::from(0x0a80_0000 + number))
+    IpAddr::from(Ipv4Addr::from(0x0a20_0000 + number))
 }
 
 /// The manifest of a namespace; `relabelled` gives it another value of one label.

@@ -5,7 +5,7 @@ mod cluster;
 mod edits;
 mod nodes;
 mod rig;
-mod rules;
+pub mod rules;
 mod verdicts;
 
 use std::time::Instant;
