@@ -1,7 +1,7 @@
 //! Conversations that last: numbered messages there and back, one after another, until
 //! they are ended.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +31,8 @@ pub struct Progress {
     pub sent: u64,
     /// Messages that came back.
     pub returned: u64,
-    /// Numbers of the messages that did not, with those that are on their way.
-    pub out: BTreeSet<u64>,
+    /// Messages that did not, with those that are on their way, and when each was sent.
+    pub out: BTreeMap<u64, Instant>,
     /// Longest time between two that came back.
     pub longest: Duration,
     last: Option<Instant>,
@@ -168,7 +168,7 @@ fn next(progress: &Mutex<Progress>) -> u64 {
     let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
     progress.sent += 1;
     let number = progress.sent;
-    progress.out.insert(number);
+    progress.out.insert(number, Instant::now());
     number
 }
 
