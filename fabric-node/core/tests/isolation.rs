@@ -234,34 +234,39 @@ fn errors_about_what_was_allowed_pass_and_invented_ones_do_not() {
     }
 }
 
-fn question(direction: Direction, subject: &str, peer: &str, port: u16) -> Question {
-    let traffic = Traffic { protocol: TCP, port: Some(port) };
+fn question(direction: Direction, subject: &str, peer: &str, (protocol, port): (u8, u16)) -> Question {
+    let traffic = Traffic { protocol, port: Some(port) };
     Question { direction, subject: ip(subject), peer: ip(peer), traffic }
 }
 
 #[test]
 fn what_was_cut_does_not_come_back_from_the_other_end() {
+    cut(TCP);
+    cut(UDP);
+}
+
+fn cut(protocol: u8) {
     let mut fabric = Fabric::new(WORLD);
     // Was allowed once; then its connections were removed.
-    let cut = sent(WEB, SAFE, TCP, (4000, 80));
-    assert!(fabric.send(cut.back()), "otherwise the server's data would open a conversation of its own");
+    let cut = sent(WEB, SAFE, protocol, (4000, 80));
+    assert!(fabric.send(cut.back()), "otherwise the server's packets would open a conversation of its own");
     for (pod, other, direction) in [(WEB, SAFE, Direction::Egress), (SAFE, WEB, Direction::Ingress)] {
         fabric.home(ip(pod)).flush(ip(pod));
         let node = fabric.home(ip(pod));
         let zone = node.zone(ip(pod));
-        let question = question(direction, pod, other, 80);
+        let question = question(direction, pod, other, (protocol, 80));
         let query = Query::Ended { zone, question, source_port: 4000 };
         assert!(node.learn(query));
         let mut flows = node.learned(Kind::Ended).into_iter();
         assert!(flows.any(|flow| revive(&flow, &node.scene.local) == Some(query)), "it is found again");
     }
     assert!(!fabric.send(cut.back()) && !fabric.send(cut));
-    assert!(fabric.send(sent(SAFE, WEB, TCP, (80, 4001))), "another one");
+    assert!(fabric.send(sent(SAFE, WEB, protocol, (80, 4001))), "another one");
     let node = fabric.home(ip(WEB));
     let tables: Vec<u8> = node.learned(Kind::Ended).iter().map(|flow| flow.table).collect();
     assert_eq!(tables, [Table::Egress.id(), Table::Ingress.id()], "one at each end");
     let zone = node.zone(ip(WEB));
-    let allowed = question(Direction::Egress, WEB, DB, 80);
+    let allowed = question(Direction::Egress, WEB, DB, (TCP, 80));
     assert!(!node.learn(Query::Ended { zone, question: allowed, source_port: 4000 }), "it is allowed");
 }
 

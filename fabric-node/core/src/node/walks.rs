@@ -9,9 +9,9 @@
 //! Established packets ask nobody, so what a change forbids has to be looked for. First the flows: from there on a
 //! packet cannot open what the world forbids, except by what the switch still remembers of flows that are gone. So a
 //! zone is read at once, and once more when the switch has settled. Each connection is judged by the world as it is
-//! when it is judged; changes meanwhile ask for another walk. A TCP conversation is cut by a flow first
-//! ([`Query::Ended`]): connection tracking picks conversations up in their middle, and would take what the receiver
-//! still sends for one that the receiver opens. Connections that stay allowed are not touched.
+//! when it is judged; changes meanwhile ask for another walk. A conversation of TCP or UDP is cut by a flow
+//! first ([`Query::Ended`]): connection tracking would take what the receiver still sends for a conversation that the
+//! receiver opens. Connections that stay allowed are not touched.
 //!
 //! A switch whose connections cannot be read or ended has the zones concerned emptied by OpenFlow: never open.
 
@@ -366,7 +366,8 @@ impl Node {
     fn cut(&self, connection: &Connection) -> Option<Query> {
         let pod = self.book.by_zone(connection.zone)?;
         let Ends { from, to, traffic } = Ends::of(connection);
-        let source_port = connection.original.source_port().filter(|_| traffic.protocol == TCP)?;
+        let cuts = matches!(traffic.protocol, TCP | UDP);
+        let source_port = connection.original.source_port().filter(|_| cuts)?;
         let (direction, subject, peer) = if pod.addresses.contains(&from) {
             (Direction::Egress, from, to)
         } else if pod.addresses.contains(&to) {

@@ -223,8 +223,11 @@ pub const HOST_NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1
 
 /// Seconds without a packet after which a learned verdict goes.
 pub const VERDICT_IDLE_SECONDS: u16 = 600;
-/// Seconds without a packet after which an ended conversation cannot come back by what is still on its way.
+/// Seconds without a packet after which a TCP conversation that was ended cannot come back by what its receiver repeats.
 pub const ENDED_IDLE_SECONDS: u16 = 150;
+/// Seconds for which nothing answers on a UDP conversation that was ended: long enough for the answers on their way,
+/// and short, since the receiver may have a conversation of its own between the same two ports.
+pub const ENDED_UDP_SECONDS: u16 = 10;
 /// Seconds for which an address that nobody has is not asked about again.
 pub const VACANT_SECONDS: u16 = 2;
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use openflow::{Field, Flow, Match};
 use policy::{Direction, Family, Question, Traffic};
 
-use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, has_ports};
+use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, UDP, has_ports};
 use super::super::site::LocalPod;
 use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, Table, priority};
 use super::{Part, Pods, Query};
@@ -97,9 +97,13 @@ fn ended<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
         _ => (receiver(matches, pods)?, source(matches)?, Direction::Egress),
     };
     let (subject, peer) = own(pod, peer)?;
-    let traffic = Traffic { protocol: TCP, port: Some(port(Field::TCP_SRC)?) };
+    let (protocol, from, to) = match small(matches, Field::IP_PROTO).and_then(|p| u8::try_from(p).ok())? {
+        UDP => (UDP, Field::UDP_SRC, Field::UDP_DST),
+        protocol => (protocol, Field::TCP_SRC, Field::TCP_DST),
+    };
+    let traffic = Traffic { protocol, port: Some(port(from)?) };
     let question = Question { direction, subject, peer, traffic };
-    Some(Query::Ended { zone: pod.zone, question, source_port: port(Field::TCP_DST)? })
+    Some(Query::Ended { zone: pod.zone, question, source_port: port(to)? })
 }
 
 fn small(matches: &Match, field: Field) -> Option<u32> {

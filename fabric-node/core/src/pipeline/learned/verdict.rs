@@ -26,8 +26,9 @@ use super::super::fields::{
     destination, either, errors, flags, forward, go, host, ip, set, set_flags, source,
 };
 use super::super::vocabulary::{
-    COMMIT, COPY_LENGTH, DENIED, ENDED_IDLE_SECONDS, HIGH_PROTOCOL, JUDGED, Kind, LOG_METER, Origin, PEER,
-    REG_DECISION, REG_MARK, REG_OUTPUT, REG_ZONE_IN, RETRY, SEEN, Table, octets, priority, stable_id,
+    COMMIT, COPY_LENGTH, DENIED, ENDED_IDLE_SECONDS, ENDED_UDP_SECONDS, HIGH_PROTOCOL, JUDGED, Kind,
+    LOG_METER, Origin, PEER, REG_DECISION, REG_MARK, REG_OUTPUT, REG_ZONE_IN, RETRY, SEEN, Table, octets,
+    priority, stable_id,
 };
 use super::decision::{Decision, idling, momentary};
 use super::{Context, Part, Pods};
@@ -340,7 +341,12 @@ pub(super) fn ended<P: Pods>(
 ) -> Option<Decision> {
     let pod = context.pods.by_zone(zone)?;
     let Question { direction, subject, peer, traffic } = *question;
-    let opened_to = traffic.port.filter(|_| traffic.protocol == TCP)?;
+    let (from_port, to_port) = match traffic.protocol {
+        TCP => (Field::TCP_SRC, Field::TCP_DST),
+        UDP => (Field::UDP_SRC, Field::UDP_DST),
+        _ => return None,
+    };
+    let opened_to = traffic.port?;
     if converse(question, context.world) == Verdict::Allow {
         return None;
     }
@@ -350,19 +356,23 @@ pub(super) fn ended<P: Pods>(
             (Table::Egress, destination(Match::new().with(Field::IN_PORT, pod.port), host(peer)))
         }
     };
-    let matches = matches.with(Field::IP_PROTO, TCP);
-    let matches = matches.with(Field::TCP_SRC, opened_to).with(Field::TCP_DST, source_port);
+    let matches = matches.with(Field::IP_PROTO, traffic.protocol);
+    let matches = matches.with(from_port, opened_to).with(to_port, source_port);
     let id = stable_id(&[
         b"ended",
         table.name().as_bytes(),
         &octets(subject),
         &octets(peer),
+        &[traffic.protocol],
         &opened_to.to_be_bytes(),
         &source_port.to_be_bytes(),
     ]);
+    let (idle_timeout, hard_timeout) =
+        if traffic.protocol == TCP { (ENDED_IDLE_SECONDS, 0) } else { (0, ENDED_UDP_SECONDS) };
     let flow = Flow {
         priority: priority::ENDED,
-        idle_timeout: ENDED_IDLE_SECONDS,
+        idle_timeout,
+        hard_timeout,
         ..idling(Kind::Ended, id, table, matches)
     };
     Some(Decision::plain(flow, false))
