@@ -237,6 +237,34 @@ fn every_packet_of_a_region_gets_the_verdict_of_a_plain_reading() {
     assert!(packets >= PACKETS, "only {packets} packets");
 }
 
+/// Found by a run over more worlds: a port that is known by name only is no matter for protocols without ports,
+/// even where it is not known who would give it a number.
+#[test]
+fn a_port_by_name_of_a_pod_that_is_not_known_is_no_matter_for_other_protocols() {
+    let pod = |namespace: &str, ip: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": "p"},
+            "spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": ip}]}})
+    };
+    let rule =
+        |to: Value| json!({"action": "Deny", "protocols": [{"destinationNamedPort": "dns"}], "to": [to]});
+    let policy = json!({"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy",
+        "metadata": {"name": "one"}, "spec": {"tier": "Baseline", "priority": 0, "subject": {"namespaces": {}},
+            "egress": [rule(json!({"networks": ["8.0.0.0/5"]})), rule(json!({"namespaces": {}}))]}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
+    let manifests = [namespace, pod("a", "10.10.0.1"), pod("unknown", "10.10.0.2"), policy];
+    let (world, cluster) = build(1, &manifests);
+    let [subject, peer] = [1, 2].map(|host| IpAddr::from([10, 10, 0, host]));
+    let ask = |protocol, port| {
+        let traffic = Traffic { protocol, port };
+        Question { direction: Direction::Egress, subject, peer, traffic }
+    };
+    let (by_port, without) = (ask(6, Some(53)), ask(50, None));
+    for (asked, member) in [(by_port, without), (without, by_port), (by_port, by_port), (without, without)] {
+        let difference = Difference::Verdict { asked, member };
+        assert!(!difference.is_in(&world, &cluster), "{}", difference.answers(&world, &cluster));
+    }
+}
+
 #[test]
 fn where_nothing_is_said_one_region_has_everything() {
     let mut asked = 0;
