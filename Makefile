@@ -11,7 +11,7 @@ export CARGO_TERM_COLOR ?= auto
 .PHONY: help deps build demo demo-keep test test-peers bench lint fmt
 
 help:
-	@echo 'make demo        three nodes, who reaches whom, flows and round trips; leaves nothing behind'
+	@echo 'make demo        three nodes, who reaches whom and with policies why not, flows and round trips'
 	@echo 'make demo-keep   the same, and leaves the lab up to look around'
 	@echo 'make test        every test: unit, property, golden, house, and real switches'
 	@echo 'make test-peers  tests against other projects: libcni (needs Go)'
@@ -28,8 +28,8 @@ build:
 
 demo demo-keep:
 	@deploy/deps.sh demo
-	$(CARGO) build --locked --release --bin fabric-node --bin fabric-cni --bin fabric-lab --bin fabric-demo
-	@$(call release,fabric-demo) $(if $(filter demo-keep,$@),--keep) deploy/examples
+	$(CARGO) build --locked --release --bin fabric-node --bin fabric-cni --bin fabric-trace --bin fabric-lab --bin fabric-demo
+	@$(call release,fabric-demo) $(if $(filter demo-keep,$@),--keep) deploy/examples --then deploy/isolation
 
 test: deps
 	$(CARGO) build --locked --workspace --bins

@@ -1,15 +1,17 @@
 //! The demo: a folder of manifests on real switches, measured with real packets.
 //!
 //! It shows the flows of a node before and after its first conversation, first-packet
-//! and later round trips on one node and on two, and who reaches whom. The lab is taken
-//! down at the end, after an error and at Ctrl-C, unless it is to be kept.
+//! and later round trips on one node and on two, and who reaches whom; then it puts
+//! policies in place, and shows who reaches whom by then and why somebody does not. The
+//! lab is taken down at the end, after an error and at Ctrl-C, unless it is to be kept.
 
+mod isolation;
 mod measure;
 mod pairs;
 mod show;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ use crate::lab::cli::failure;
 use crate::lab::record::{PodRecord, State};
 use crate::lab::world::nodes_asked_for;
 use crate::lab::{Lab, LabError, LabName, Spec, interrupt};
-use measure::{Round, reach, round_trips};
+use measure::{Reach, Round, reach, round_trips};
 use pairs::Pairs;
 
 /// How long the pods may take to be attached.
@@ -29,10 +31,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// `fabric-demo`.
 #[derive(Debug, Parser)]
 #[command(name = "fabric-demo", version, about = "Shows a folder of manifests on real switches")]
-#[command(after_help = "Example:\n  fabric-demo deploy/examples\n\nExit codes are those of fabric-lab.")]
+#[command(
+    after_help = "Example:\n  fabric-demo deploy/examples --then deploy/isolation\n\nExit codes are those of fabric-lab."
+)]
 pub struct Cli {
     /// Folder of manifests.
     world: PathBuf,
+    /// Folder of manifests to put beside them after the first round.
+    #[arg(long, value_name = "DIR")]
+    then: Option<PathBuf>,
     /// Name of the lab.
     #[arg(long, short = 'l', value_name = "LAB", default_value = "demo")]
     name: LabName,
@@ -61,7 +68,11 @@ fn run(cli: &Cli) -> Result<(), LabError> {
     println!("\nRound trips, ICMP echo, milliseconds:\n");
     show::rounds(&further_rounds(&lab, &pairs)?);
     println!("\nWho reaches whom, measured by ICMP echo (4: over IPv4, 6: over IPv6, -: no answer):\n");
-    show::reach(&reach(&lab, &pods)?);
+    let reached = reach(&lab, &pods)?;
+    show::reach(&reached);
+    if let Some(folder) = &cli.then {
+        isolate(&lab, folder, &pods, &reached)?;
+    }
     interrupt::check()?;
     if cli.keep {
         lab.keep();
@@ -88,6 +99,20 @@ fn up(cli: &Cli) -> Result<Lab, LabError> {
     lab.supervise()?;
     lab.wait_pods(PATIENCE)?;
     Ok(lab)
+}
+
+/// Who reaches whom once further manifests are in place.
+fn isolate(lab: &Lab, folder: &Path, pods: &[PodRecord], before: &Reach) -> Result<(), LabError> {
+    let took = isolation::put(lab, folder)?;
+    let took = took.as_secs_f64() * 1000.0;
+    println!("\nThen {} is put beside it: in force on all nodes after {took:.0} ms\n", folder.display());
+    let after = reach(lab, pods)?;
+    show::reach(&after);
+    if let Some((from, to)) = isolation::denied(before, &after) {
+        println!("\nWhy {from} does not reach {to}: fabric-trace verdict {from} {to} --icmp\n");
+        show::indented(&isolation::explained(lab, from, to)?);
+    }
+    Ok(())
 }
 
 /// Flows of the talker's node around its first conversation.

@@ -79,6 +79,11 @@ pub fn reach(reach: &Reach) {
     }
 }
 
+/// What another program said.
+pub fn indented(text: &str) {
+    text.lines().for_each(|line| println!("{}", format!("  {line}").trim_end()));
+}
+
 /// How to look around in a lab that was kept.
 pub fn look_around(name: &LabName, world: &Path, pairs: &Option<Pairs>) {
     println!("\nThe lab {name} stays up. To look around:\n");
