@@ -81,6 +81,7 @@ impl Ports {
                 let own = named.flat_map(|(name, protocol)| numbers(pod, name, *protocol));
                 own.fold(numbered, |so_far, (protocol, port)| so_far.or(sent.is(protocol, port)))
             }
+            (_, Destination::Unknown) if sent == Sent::Everything && !listed.named.is_empty() => Match::Split,
             (_, Destination::Unknown) if named.count() > 0 => numbered.or(Match::Unknown),
             (_, Destination::Several) if !listed.named.is_empty() => Match::Split,
             (_, Destination::Unknown | Destination::Several) => numbered,
