@@ -237,7 +237,7 @@ pub fn object(manifest: Value) -> Result<Object, LabError> {
 
 /// The addresses of a pod.
 pub fn addresses(pod: usize) -> impl Iterator<Item = IpAddr> {
-    let six = (pod % DUAL_EVERY == 0).then(|| {
+    let six = pod.is_multiple_of(DUAL_EVERY).then(|| {
         let number = u128::try_from(pod + 16).unwrap_or(0);
         IpAddr::from(Ipv6Addr::from(0xfd00_0128_u128 << 96 | number))
     });
