@@ -11,7 +11,8 @@ use crate::lab::command::command;
 use crate::lab::netns;
 use crate::trial::wait;
 
-/// A tenth of what the switch could carry, in small packets: the processor is for what the test does meanwhile.
+/// A hundredth of what the switch could carry: the processor is for what the test does meanwhile. The kernel keeps to it
+/// packet by packet: whoever makes up for a pause by a burst loses packets to that.
 const RATE: &str = "10M";
 /// Longer than any test; it is ended before.
 const SECONDS: &str = "600";
@@ -51,8 +52,20 @@ impl Stream {
             let listening = netns::output_in(&to.netns, &mut command(["ss", "-Hltn", "sport = :5201"]), &[]);
             !listening.unwrap().stdout.is_empty()
         });
-        let mut client =
-            command(["iperf3", "-c", &ip, "-b", RATE, "-t", SECONDS, "-i", "1", "-f", "k", "--forceflush"]);
+        let mut client = command([
+            "iperf3",
+            "-c",
+            &ip,
+            "--fq-rate",
+            RATE,
+            "-t",
+            SECONDS,
+            "-i",
+            "1",
+            "-f",
+            "k",
+            "--forceflush",
+        ]);
         let mut client = netns::spawn_in(&from.netns, client.stdout(Stdio::piped())).unwrap();
         let (log, output) = (Arc::default(), client.stdout.take().unwrap());
         let its_log = Arc::clone(&log);
@@ -66,6 +79,13 @@ impl Stream {
     #[must_use]
     pub fn seconds(&self) -> usize {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Bytes and retransmitted segments of each second from one on.
+    #[must_use]
+    pub fn since(&self, second: usize) -> Vec<(u64, u64)> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.get(second..).unwrap_or_default().to_vec()
     }
 
     /// Waits until it has lasted this long.
