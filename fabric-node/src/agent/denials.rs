@@ -38,7 +38,8 @@ impl Denials {
         let (from, to) = (Who(from), Who(to));
         let port = port.map(tracing::field::display);
         let what = if *audit { "would be denied, but for audit mode" } else { "denied" };
-        info!(%direction, %from, %to, protocol, port, %because, "{what}");
+        let protocol = Protocol(*protocol);
+        info!(%direction, %from, %to, %protocol, port, %because, "{what}");
     }
 
     /// How many were left out before this one; None where this one is left out too.
@@ -63,6 +64,22 @@ impl fmt::Display for Who<'_> {
         match name {
             Some(name) => write!(f, "{name} ({address})"),
             None => write!(f, "{address}"),
+        }
+    }
+}
+
+/// `TCP`, or the number of a protocol that has no name here.
+struct Protocol(u8);
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("ICMP"),
+            6 => f.write_str("TCP"),
+            17 => f.write_str("UDP"),
+            58 => f.write_str("ICMPv6"),
+            132 => f.write_str("SCTP"),
+            number => write!(f, "{number}"),
         }
     }
 }

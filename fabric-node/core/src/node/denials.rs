@@ -16,7 +16,8 @@ impl Node {
             _ => return,
         };
         let goes_on = verdict == Verdict::Resume;
-        if !reasons.allows || goes_on {
+        // A denied packet that goes on meets the flow that drops it, and counts it.
+        if reasons.allows == goes_on {
             self.tallies.count(reasons, 1);
         }
         match (&reasons.because, &reasons.audit) {

@@ -67,12 +67,15 @@ impl Node {
         let mut flows = Vec::with_capacity(learned.len());
         for (query, decision) in learned {
             let reasons = self.tallies.reasons(&decision);
-            self.count_answer(&query, &reasons, verdict);
-            let counted = reasons.audit.is_some() && verdict == Verdict::Resume;
             let known = self.memory.get_same(&decision.flow);
             let current = known.is_some_and(|known| {
                 known.flow == decision.flow && known.sent.is_some_and(|sent| sent + JUST_SENT > now)
             });
+            // A further packet of a conversation that was allowed is no further conversation.
+            if !(current && reasons.allows) {
+                self.count_answer(&query, &reasons, verdict);
+            }
+            let counted = !current && reasons.audit.is_some() && verdict == Verdict::Resume;
             let flow = decision.flow.clone();
             if !current {
                 let learned = Learned::sent(query, decision, reasons, asker, now);
