@@ -402,7 +402,7 @@ fn ages(bed: &Bed, node: &str) -> BTreeMap<FlowKey, (u64, Duration)> {
     flows.map(|stats| (stats.flow.key(), (stats.flow.cookie, stats.duration))).collect()
 }
 
-/// Bad policies: a name, the rules, and the field that is to be named.
+/// Bad policies: a name, the rules, and what is to be named as wrong.
 fn bad() -> Vec<(&'static str, Value, &'static str)> {
     let open = json!({ "port": OPEN });
     vec![
@@ -452,7 +452,9 @@ fn bad_policies_are_named_and_open_nothing() {
         for (name, _, field) in &bad {
             let object = format!("NetworkPolicy f/bad-{name}");
             let named = |problem: &&Value| {
-                problem["object"] == object && problem["field"].as_str().unwrap_or_default().contains(field)
+                let text = |key: &str| problem[key].as_str().unwrap_or_default();
+                let says = text("field").contains(field) || text("message").contains(field);
+                problem["object"] == object && text("field").starts_with("spec.ingress[0].") && says
             };
             let found = problems.as_array().unwrap().iter().find(named);
             let found = found.unwrap_or_else(|| panic!("{}: {object}, {field}, in {problems:#}", node.name));

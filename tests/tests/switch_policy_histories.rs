@@ -28,11 +28,15 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(400), Duration::fr
 const NO_RETRANSMISSION: Duration = Duration::from_millis(900);
 /// On a machine that is busy with other things, one first packet in so many may be lost, one message of those that
 /// follow, and one segment of a stream.
-const LOSSES: (usize, u64, u64) = (100, 500, 1_000);
+const LOSSES: (usize, u64, u64) = (100, 500, 250);
 /// Bytes of a full segment of the streams.
 const SEGMENT: u64 = 1_398;
-/// Established conversations that are forbidden stop within this.
+/// Established conversations that are forbidden stop within this after the edit was written. On a busy machine one in so
+/// many may take longer, but no longer than that.
 const STOP: Duration = Duration::from_secs(1);
+const STOP_LATER: (usize, Duration) = (10, Duration::from_secs(2));
+/// A witness may be so much behind; for so long at least nothing is heard of those that have stopped.
+const SILENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(600));
 /// For so long a switch may be busy with a port that comes or goes.
 const PORTS_CHANGE: Duration = Duration::from_millis(500);
 /// Established conversations at most.
@@ -180,10 +184,8 @@ impl History {
         let forbidden = self.forbidden_talks();
         self.measure(&format!("{edit}"));
         self.shower_held(&places, (&old, &new), (written, applied), &edit);
-        std::thread::sleep(
-            (written + STOP + Duration::from_millis(200)).saturating_duration_since(Instant::now()),
-        );
-        self.talks_stopped(forbidden, written, &places, &edit);
+        std::thread::sleep((applied + SILENCE.0 + SILENCE.1).saturating_duration_since(Instant::now()));
+        self.talks_stopped(forbidden, (written, applied), &places, &edit);
         self.talk();
         self.figures.edits += 1;
     }
@@ -308,14 +310,14 @@ impl History {
     fn talks_stopped(
         &mut self,
         forbidden: Vec<Talk>,
-        written: Instant,
+        (written, applied): (Instant, Instant),
         places: &BTreeMap<String, usize>,
         edit: &Edit,
     ) {
         // One that is allowed again may go on.
         let matrix = &self.matrix;
         self.silenced.retain(|(talk, _)| matrix.get(&talk.question) == Some(&Answer::Deny));
-        self.silenced.extend(forbidden.into_iter().map(|talk| (talk, written + STOP)));
+        self.silenced.extend(forbidden.into_iter().map(|talk| (talk, applied + SILENCE.0)));
         let mut faults = Vec::new();
         for (talk, from) in &self.silenced {
             let mut last: Option<Instant> = None;
