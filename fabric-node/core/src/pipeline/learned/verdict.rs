@@ -27,8 +27,8 @@ use super::super::fields::{
 };
 use super::super::vocabulary::{
     COMMIT, COPY_LENGTH, DENIED, ENDED_IDLE_SECONDS, ENDED_UDP_SECONDS, HIGH_PROTOCOL, JUDGED, Kind,
-    LOG_METER, Origin, PEER, REG_DECISION, REG_MARK, REG_OUTPUT, REG_ZONE_IN, RETRY, SEEN, Table, octets,
-    priority, stable_id,
+    LOG_METER, Origin, PEER, REG_DECISION, REG_FLAGS, REG_MARK, REG_OUTPUT, REG_ZONE_IN, RETRY, SEEN, Table,
+    octets, priority, stable_id,
 };
 use super::decision::{Decision, idling, momentary};
 use super::{Context, Part, Pods};
@@ -180,10 +180,13 @@ impl<'a> Judged<'a> {
             (Part::Later, PortBlock::All | PortBlock::Hidden) if later_v6 || protocol == SCTP => {
                 Some(fragment(LATER_FRAGMENT).with(Field::CT_NW_PROTO, protocol))
             }
-            (Part::First, PortBlock::All) if protocol == SCTP => {
+            (Part::First, PortBlock::All) if family == Family::V6 || protocol == SCTP => {
                 Some(fragment(FIRST_FRAGMENT).with(Field::CT_NW_PROTO, protocol))
             }
             (_, PortBlock::All) if (family, protocol) == (Family::V6, IPV6_FRAGMENT) => None,
+            (_, PortBlock::All) if family == Family::V6 => {
+                Some(fragment(NO_FRAGMENT).with(Field::IP_PROTO, protocol))
+            }
             (_, PortBlock::All) => Some(matches.with(Field::IP_PROTO, protocol)),
             (Part::Later, PortBlock::Hidden) => {
                 Some(fragment(LATER_FRAGMENT).with(Field::IP_PROTO, protocol))
@@ -201,10 +204,16 @@ impl<'a> Judged<'a> {
     }
 
     /// The flow that lets the packets go on with these actions, or drops them.
+    ///
+    /// A flow for fragments alone lets only those go on that the agent has seen: connection tracking in userspace puts
+    /// the fragments of a datagram together only where all of them have come the same way, and the flows of the first
+    /// and of the others come and go apart.
     fn decide(self, table: Table, matches: Match, actions: Vec<Action>) -> Decision {
         let Judgement { verdict, because, audit, region } = self.judgement;
         let provisional = because.is_provisional();
         let new = if provisional { momentary } else { idling };
+        let pieces = matches.get(Field::IP_FRAG).is_some_and(|(kind, _)| kind != NO_FRAGMENT);
+        let matches = if pieces && verdict == Verdict::Allow { seen(matches) } else { matches };
         let mut flow = new(self.kind, self.id, table, matches);
         if matches!(self.part, Part::Back(_)) {
             flow.priority = priority::ANSWERS;
@@ -217,6 +226,12 @@ impl<'a> Judged<'a> {
         }
         Decision { flow, allows, because: Some(because), audit, region: Some(region) }
     }
+}
+
+/// Adds: packets that were punted and have come back.
+fn seen(matches: Match) -> Match {
+    let (value, mask) = matches.get(REG_FLAGS).unwrap_or((0, 0));
+    matches.with_mask(REG_FLAGS, value | u128::from(RETRY), mask | u128::from(RETRY))
 }
 
 /// Adds: packets with such a port.
