@@ -8,7 +8,7 @@
 //!
 //! Established packets ask nobody, so what a change forbids has to be looked for. First the flows: from there on a
 //! packet cannot open what the world forbids, except by what the switch still remembers of flows that are gone. So a
-//! zone is read at once, and once more when the switch has settled. Each connection is judged by the world as it is
+//! zone is read at once, some times while the switch settles, and once more when it has. Each connection is judged by the world as it is
 //! when it is judged; changes meanwhile ask for another walk. A conversation of TCP or UDP is cut by a flow
 //! first ([`Query::Ended`]): connection tracking would take what the receiver still sends for a conversation that the
 //! receiver opens. Connections that stay allowed are not touched.
@@ -39,6 +39,9 @@ const ECHOES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), 
 const MOST_ECHOES: usize = 12;
 /// Time before a read that failed is tried again.
 const AGAIN: Duration = Duration::from_millis(150);
+/// How often connections are read while the switch settles: what it opens meanwhile by flows that are gone lives no
+/// longer than this.
+const PEEK: Duration = Duration::from_millis(150);
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -54,6 +57,8 @@ pub(super) struct Walks {
     unsettled: BTreeSet<u16>,
     /// The switch is asked to settle for these zones.
     settling: Option<(Task, BTreeSet<u16>)>,
+    /// When they are read once more while it does.
+    peek: Option<Instant>,
     stage: Stage,
     /// Walks begun; a dormant verdict of the walk under way says nothing to it.
     pub number: u64,
@@ -124,7 +129,15 @@ impl Walks {
             Stage::Idle => self.again.filter(|_| !self.wanted.is_empty()),
             _ => None,
         };
-        own.into_iter().chain(self.echoes.first().copied()).min()
+        own.into_iter().chain(self.echoes.first().copied()).chain(self.peek).min()
+    }
+
+    /// Asks for another read of the zones that the switch settles for, if one is due.
+    fn peek(&mut self, now: Instant) {
+        if let Some((_, zones)) = self.settling.as_ref().filter(|_| self.peek.is_some_and(|at| at <= now)) {
+            self.wanted.extend(zones);
+            self.peek = Some(now + PEEK);
+        }
     }
 
     pub fn problem(&self) -> Option<String> {
@@ -172,6 +185,7 @@ impl Node {
 
     /// Begins what is asked for, once the flows that it is about are in place.
     pub(super) fn begin_walk(&mut self, now: Instant) {
+        self.walks.peek(now);
         let asked = !self.walks.wanted.is_empty() || !self.walks.unsettled.is_empty();
         if !asked || !self.up || self.is_committing() {
             return;
@@ -180,6 +194,7 @@ impl Node {
             let zones = std::mem::take(&mut self.walks.unsettled);
             let task = self.errand(Errand::Settle);
             self.walks.settling = Some((task, zones));
+            self.walks.peek = Some(now + PEEK);
             self.command(Command::Switch(SwitchCommand::Settle { task }));
         }
         let due = self.walks.again.is_none_or(|at| at <= now);
@@ -201,6 +216,7 @@ impl Node {
     /// The switch has settled: what it decided by flows that are gone has been decided by then.
     pub(super) fn switch_settled(&mut self, task: Task) {
         if let Some((_, zones)) = self.walks.settling.take_if(|(asked, _)| *asked == task) {
+            self.walks.peek = None;
             self.walks.wanted.extend(zones);
         }
     }
