@@ -136,6 +136,11 @@ impl History {
             "first packets were lost: {}",
             self.figures
         );
+        let late: Vec<Duration> =
+            self.figures.stopped.iter().copied().filter(|after| *after > STOP).collect();
+        let few = late.len() * STOP_LATER.0 <= self.figures.stopped.len();
+        let soon = late.iter().all(|after| *after <= STOP_LATER.1);
+        assert!(few && soon, "forbidden conversations stopped after {late:?}");
         assert!(
             self.figures.lost * LOSSES.1 <= self.figures.messages,
             "messages were lost: {}",
