@@ -3,7 +3,7 @@
 //! OpenFlow can do neither before Open vSwitch 3.1, so the room speaks to `ovs-vswitchd`'s
 //! control socket, `ovs-vswitchd.PID.ctl` in the folder where its pid file is
 //! (ovs-vswitchd(8), "RUNTIME MANAGEMENT COMMANDS"): the commands of `ovs-appctl dpctl/...`,
-//! for either datapath, as JSON-RPC ([`control`]). The daemon answers such commands in its
+//! for either datapath, as JSON-RPC (`control`). The daemon answers such commands in its
 //! main thread, so the room asks one thing at a time and no more often than the node does.
 //!
 //! Work is done in a thread that may block, in the order in which it came; only waiting for
