@@ -13,7 +13,8 @@
 //! first ([`Query::Ended`]): connection tracking would take what the receiver still sends for a conversation that the
 //! receiver opens. Connections that stay allowed are not touched.
 //!
-//! A switch whose connections cannot be read or ended has the zones concerned emptied by OpenFlow: never open.
+//! A switch whose connections cannot be read or ended has the zones concerned emptied by OpenFlow. That ends what is
+//! forbidden for now; without a list nothing can be cut, and a receiver that goes on sending, and may, opens anew.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -35,8 +36,6 @@ const SLICE: usize = 512;
 const TRIES: u32 = 3;
 /// When connections are read once more after an edit that other nodes judge.
 const ECHOES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
-/// Echoes that may be due; while there are so many, one is never far.
-const MOST_ECHOES: usize = 12;
 /// Time before a read that failed is tried again.
 const AGAIN: Duration = Duration::from_millis(150);
 /// How often connections are read while the switch settles: what it opens meanwhile by flows that are gone lives no
@@ -66,7 +65,7 @@ pub(super) struct Walks {
     failed: u32,
     again: Option<Instant>,
     /// When all zones are to be read once more, since another node may have heard of an edit later than this one.
-    echoes: BTreeSet<Instant>,
+    echoes: [Option<Instant>; ECHOES.len()],
     /// Why connections could not be read or ended.
     problem: Option<String>,
 }
@@ -129,7 +128,7 @@ impl Walks {
             Stage::Idle => self.again.filter(|_| !self.wanted.is_empty()),
             _ => None,
         };
-        own.into_iter().chain(self.echoes.first().copied()).chain(self.peek).min()
+        own.into_iter().chain(self.echoes.iter().flatten().copied()).chain(self.peek).min()
     }
 
     /// Asks for another read of the zones that the switch settles for, if one is due.
@@ -164,16 +163,17 @@ impl Node {
     /// What pods of other nodes may send here is another. Their nodes judge that, and may hear of it later: until then a
     /// connection that this node ends is opened again.
     pub(super) fn want_echoes(&mut self, now: Instant) {
-        if self.walks.echoes.len() < MOST_ECHOES {
-            self.walks.echoes.extend(ECHOES.into_iter().map(|after| now + after));
+        for (echo, after) in self.walks.echoes.iter_mut().zip(ECHOES) {
+            echo.get_or_insert(now + after);
         }
     }
 
     pub(super) fn take_echoes(&mut self, now: Instant) {
-        let later = self.walks.echoes.split_off(&now);
-        let due = std::mem::replace(&mut self.walks.echoes, later);
-        let exactly = self.walks.echoes.remove(&now);
-        if exactly || !due.is_empty() {
+        let mut due = false;
+        for echo in &mut self.walks.echoes {
+            due |= echo.take_if(|at| *at <= now).is_some();
+        }
+        if due {
             self.look_at_all();
         }
     }
@@ -188,6 +188,8 @@ impl Node {
         self.walks.peek(now);
         let asked = !self.walks.wanted.is_empty() || !self.walks.unsettled.is_empty();
         if !asked || !self.up || self.is_committing() {
+            // What this waits for brings it back here.
+            self.walks.again = self.walks.again.filter(|at| *at > now);
             return;
         }
         if self.walks.settling.is_none() && !self.walks.unsettled.is_empty() {

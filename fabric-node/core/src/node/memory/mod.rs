@@ -316,10 +316,11 @@ impl Memory {
         self.by_zone.get(&zone).map_or(0, BTreeSet::len)
     }
 
-    /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago.
+    /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago; what cuts a conversation stays.
     pub fn least_recent(&self, zone: u16) -> Option<Id> {
-        let (_, oldest) = self.by_zone.get(&zone)?.first()?;
-        Some(*oldest)
+        let cuts =
+            |id: &Id| self.entry(*id).is_some_and(|entry| matches!(entry.query(), Query::Ended { .. }));
+        self.by_zone.get(&zone)?.iter().map(|(_, id)| *id).find(|id| !cuts(id))
     }
 }
 

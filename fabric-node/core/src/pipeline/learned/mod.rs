@@ -87,7 +87,7 @@ pub enum Query {
         /// Egress for what it sends, ingress for what it receives.
         direction: Direction,
     },
-    /// Is this TCP conversation, which was cut, still forbidden?
+    /// Is this conversation, which was cut, still forbidden?
     Ended {
         /// Zone of the subject.
         zone: u16,
