@@ -54,7 +54,7 @@ impl Node {
         if let Verdict::Wait(_) = verdict {
             return self.park(Parked { until: now + PARKED_FOR, punt, packet_in }, now);
         }
-        let past_egress = matches!(punt.table, Table::Route | Table::Ingress);
+        let past_egress = punt.asks_peer || matches!(punt.table, Table::Route | Table::Ingress);
         match punt.origin {
             _ if verdict != Verdict::Resume => {}
             // Its end allowed it before, and the packet would commit the conversation.
