@@ -51,8 +51,11 @@ fn connection(line: &str) -> Option<Connection> {
         "icmp" => 1,
         "tcp" => 6,
         "udp" => 17,
+        "igmp" => 2,
+        "dccp" => 33,
         "icmpv6" => 58,
         "sctp" => 132,
+        "udplite" => 136,
         number => number.parse().ok()?,
     };
     let (mut original, mut reply, mut zone, mut mark, mut label) = (None, None, 0, 0, 0);
