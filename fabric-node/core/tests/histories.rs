@@ -122,6 +122,7 @@ impl Cluster {
                     ips: vec![],
                     mac: None,
                     mtu: None,
+                    rates: fabric_core::pipeline::site::Rates::default(),
                 };
                 self.nodes[*node].request(Request::Attach(request));
             }

@@ -55,6 +55,7 @@ fn request(container: &str) -> AttachRequest {
         ips: vec![],
         mac: None,
         mtu: None,
+        rates: fabric_core::pipeline::site::Rates::default(),
     }
 }
 

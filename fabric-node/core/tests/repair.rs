@@ -45,6 +45,7 @@ fn request(container: &str) -> Request {
         ips: vec![],
         mac: None,
         mtu: None,
+        rates: fabric_core::pipeline::site::Rates::default(),
     })
 }
 

@@ -11,6 +11,7 @@ mod report;
 mod switch;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -134,6 +135,7 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         bridge: config.bridge.clone(),
         vxlan_port: VXLAN_PORT.to_owned(),
         carrier_mtu: carrier::mtu(&config.tunnels),
+        physical: BTreeMap::new(),
         software_checksums: rooms.ports.is_userspace(),
         punts_per_second: limits.conversations_per_second,
         learned_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
@@ -192,6 +194,8 @@ impl Rooms {
             Command::Claim { task, command } => self.intake.send(task, command).await,
             Command::Wire { task, command } => self.attach.wire(task, command).await,
             Command::Host(state) => self.host.apply(state),
+            // A node without physical networks has no uplinks.
+            Command::Uplinks(_) => {}
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
             Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),
         }

@@ -63,6 +63,10 @@ impl Switch {
                     Err(error) => report(events, task, async move { Err(error) }),
                 }
             }
+            SwitchCommand::Send { packets } => {
+                let sent = self.flows.try_send(packets.into_iter().map(Body::PacketOut).collect());
+                sent.unwrap_or_else(|error| debug!(%error, "packets of the agent's own are lost"));
+            }
             SwitchCommand::Dump { task } => self.dump(task, events.clone()),
             // For the connections room.
             SwitchCommand::ReadConnections { .. }

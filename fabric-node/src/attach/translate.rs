@@ -4,6 +4,7 @@ use fabric_cni::address::Cidr;
 use fabric_cni::protocol::{self, Answer, Key};
 use fabric_cni::{Code, Error, env};
 use fabric_core::node::{AttachRequest, Attached, AttachmentKey, Reply, Request, RequestError};
+use fabric_core::pipeline::site::Rates;
 use openflow::Mac;
 use policy::{Name, PodIdent};
 
@@ -109,6 +110,7 @@ fn attach(add: protocol::Add) -> Result<AttachRequest, Error> {
         ips: add.ips,
         mac,
         mtu: add.mtu,
+        rates: Rates::default(),
     })
 }
 

@@ -76,7 +76,7 @@ pub fn spec(space: &Space) -> WireSpec {
         mtu: 1400,
         addresses: vec!["10.0.0.9/32".parse().unwrap(), "fd00::9/128".parse().unwrap()],
         gateways: vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
-        gateway_mac: Mac([0x0a, 0x58, 0xa9, 0xfe, 1, 1]),
+        gateway_mac: Some(Mac([0x0a, 0x58, 0xa9, 0xfe, 1, 1])),
         software_checksums: false,
     }
 }

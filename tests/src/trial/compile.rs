@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use fabric_core::pipeline::learned::{Context, Pods, decide, revive};
-use fabric_core::pipeline::site::{LocalPod, Site, Tunnel};
+use fabric_core::pipeline::site::{LocalPod, Rates, Site, Tunnel};
 use fabric_core::pipeline::statics::static_flows;
 use fabric_core::pipeline::vocabulary::{Cookie, Kind};
 use openflow::{Flow, FlowTable, Mac};
@@ -58,6 +58,7 @@ pub fn differences(trial: &Trial, node: &str) -> Vec<String> {
             .and_then(|row| Some((Tunnel::Vxlan, row.ofport?)))
             .into_iter()
             .collect(),
+        ..Site::default()
     };
     let local = Local(rows.iter().filter_map(pod).collect());
     let dump = trial.lab.dump_flows(node).unwrap().into_iter().map(|stats| stats.flow);
@@ -128,5 +129,7 @@ fn pod(row: &Interface) -> Option<LocalPod> {
         port: row.ofport?,
         mac: row.ids.get("fabric.mac")?.parse().ok()?,
         addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
+        segment: None,
+        rates: Rates::default(),
     })
 }

@@ -249,7 +249,7 @@ impl Node {
             mtu: attachment.mtu,
             addresses: attachment.addresses.iter().map(|ip| IpNet::from(*ip)).collect(),
             gateways: attachment.gateways.clone(),
-            gateway_mac: ROUTER_MAC,
+            gateway_mac: Some(ROUTER_MAC),
             software_checksums: self.config.software_checksums,
         }
     }
@@ -369,7 +369,7 @@ impl Node {
     /// Sends the flows and meters of an attachment that has a port: into an empty zone, unless it carries traffic already.
     fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
         let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
-        let flows: Vec<FlowMod> = pod_flows(&pod).into_iter().map(FlowMod::add).collect();
+        let flows: Vec<FlowMod> = pod_flows(&self.site, &pod).into_iter().map(FlowMod::add).collect();
         let meters = pod_meters(&pod, self.config.punts_per_second);
         if self.book.get(key).is_some_and(|a| a.stage != Stage::Ready) {
             let flush = self.errand(Errand::Flush);

@@ -11,7 +11,7 @@ use policy::{Name, PodIdent};
 
 use super::{AttachRequest, AttachmentKey, PortRow, RequestId};
 use crate::pipeline::learned::Pods;
-use crate::pipeline::site::LocalPod;
+use crate::pipeline::site::{LocalPod, Rates};
 use crate::pipeline::vocabulary::stable_id;
 
 /// How far an attachment has come.
@@ -272,7 +272,10 @@ impl Book {
             for address in &addresses {
                 self.addresses.insert(*address, zone);
             }
-            self.pods.insert(zone, LocalPod { zone, port, mac, addresses });
+            self.pods.insert(
+                zone,
+                LocalPod { zone, port, mac, addresses, segment: None, rates: Rates::default() },
+            );
         }
         true
     }

@@ -66,7 +66,8 @@ impl Node {
             return false;
         }
         let pod = self.pod_of_zone(zone);
-        let statics = pod.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key()));
+        let statics =
+            pod.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|f| FlowMod::delete_strict(f.key()));
         self.commit(statics.chain(learned).collect());
         let task = self.errand(Errand::Flush);
         self.command(Command::Switch(SwitchCommand::FlushZone { task, zone }));

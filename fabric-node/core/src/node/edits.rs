@@ -175,7 +175,8 @@ impl Node {
             .into_iter()
             .collect();
         if self.up {
-            let wanted: FlowTable = node_flows(&self.site, &self.world).into_iter().collect();
+            let wanted: FlowTable =
+                node_flows(&self.site, &self.world, self.book.pods()).into_iter().collect();
             let changes = FlowTable::diff(&self.node_flows, &wanted);
             self.node_flows = wanted;
             self.commit(changes);

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use openflow::message::{FlowRemoved, MeterMod, PacketIn, Resume};
+use openflow::message::{FlowRemoved, MeterMod, PacketIn, PacketOut, Resume};
 use openflow::{FlowMod, FlowStats, Mac};
 use policy::{Edit, IpClaim, Name};
 
 use super::connection::Connection;
 use super::denial::Denial;
+use crate::pipeline::site::Rates;
 
 /// Number of an errand that the node waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +82,9 @@ pub enum Command {
     },
     /// For the host room: the whole desired state; it applies the difference.
     Host(HostState),
+    /// For the uplinks room: the VLANs in use on each physical network, whole; 0 stands for untagged frames. Those of
+    /// others do not come to the bridge.
+    Uplinks(BTreeMap<Name, BTreeSet<u16>>),
     /// The answer to a request, for the attach room.
     Reply {
         /// The number of the request.
@@ -138,6 +142,9 @@ pub enum PortsCommand {
     },
 }
 
+/// Key of `external_ids` that tells, on the interface of a patch to the bridge of a physical network, its name.
+pub const PHYSICAL: &str = "fabric.physical";
+
 /// A port to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
@@ -189,6 +196,11 @@ pub enum SwitchCommand {
         task: Task,
         /// The zone.
         zone: u16,
+    },
+    /// Packets of the agent's own, each with what is to happen to it; no outcome.
+    Send {
+        /// The packets, in order.
+        packets: Vec<PacketOut>,
     },
     /// Read all flows. Comes back with [`Outcome::Dump`].
     Dump {
@@ -274,8 +286,9 @@ pub struct WireSpec {
     pub addresses: Vec<IpNet>,
     /// Next hops for the default routes, one a family at most, reached on-link.
     pub gateways: Vec<IpAddr>,
-    /// Hardware address of every next hop: a permanent neighbour inside, so that the first packet needs no ARP.
-    pub gateway_mac: Mac,
+    /// Hardware address of every next hop, where the fabric is the next hop: a permanent neighbour inside, so that the
+    /// first packet needs no ARP. Without one, the next hops are routers of the VLAN and answer for themselves.
+    pub gateway_mac: Option<Mac>,
     /// Whether transmit checksums must be computed before the packet leaves (userspace datapath).
     pub software_checksums: bool,
 }
@@ -370,6 +383,8 @@ pub struct AttachRequest {
     pub mac: Option<Mac>,
     /// MTU of the network configuration, bytes.
     pub mtu: Option<u32>,
+    /// Limits asked for by the runtime (capability `bandwidth`); the pod's annotations go before.
+    pub rates: Rates,
 }
 
 /// The answer to a [`Request`].

@@ -71,6 +71,8 @@ pub struct NodeConfig {
     pub vxlan_port: String,
     /// MTU of the interface that carries tunnels, bytes.
     pub carrier_mtu: u32,
+    /// The physical networks that this node is on, with the MTU of the NIC of each, bytes.
+    pub physical: BTreeMap<Name, u32>,
     /// Whether containers must compute transmit checksums themselves (userspace datapath).
     pub software_checksums: bool,
     /// New conversations a second that one pod may ask about.

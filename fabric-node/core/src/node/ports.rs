@@ -116,7 +116,9 @@ impl Node {
         let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
         let old = self.pod_of_zone(zone);
         let mut flows = self.forget_verdicts(zone);
-        flows.extend(old.iter().flat_map(pod_flows).map(|f| FlowMod::delete_strict(f.key())));
+        flows.extend(
+            old.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|f| FlowMod::delete_strict(f.key())),
+        );
         self.commit(flows);
         self.book.set_port(key, None);
         // Its connections may live on, and nothing is remembered of what let them in.

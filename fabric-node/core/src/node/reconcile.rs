@@ -116,8 +116,8 @@ impl Node {
     fn bring_in_line(&mut self, dump: Vec<FlowStats>, asked: Instant, now: Instant) {
         let installed: FlowTable = dump.into_iter().map(|stats| stats.flow).collect();
         self.forget_expired(&installed, asked);
-        self.node_flows = node_flows(&self.site, &self.world).into_iter().collect();
-        let pods: Vec<Flow> = self.book.pods().flat_map(pod_flows).collect();
+        self.node_flows = node_flows(&self.site, &self.world, self.book.pods()).into_iter().collect();
+        let pods: Vec<Flow> = self.book.pods().flat_map(|pod| pod_flows(&self.site, pod)).collect();
         let learned = self.memory.iter().map(|learned| &learned.flow);
         let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
         let first = !self.up;

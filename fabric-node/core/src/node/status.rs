@@ -117,7 +117,8 @@ impl Node {
     /// The node as it is.
     #[must_use]
     pub fn status(&self, now: Instant) -> StatusView<'_> {
-        let pods: usize = self.book.pods().map(|pod| crate::pipeline::statics::pod_flows(pod).len()).sum();
+        let pods: usize =
+            self.book.pods().map(|pod| crate::pipeline::statics::pod_flows(&self.site, pod).len()).sum();
         let mut learned_flows = BTreeMap::new();
         for learned in self.memory.iter() {
             let table = Table::from_id(learned.flow.table).map_or("?", Table::name);

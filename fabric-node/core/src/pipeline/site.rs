@@ -17,6 +17,8 @@ pub struct Site {
     pub local_mac: Option<Mac>,
     /// OpenFlow ports of the tunnels, by encapsulation.
     pub tunnels: BTreeMap<Tunnel, u32>,
+    /// OpenFlow ports of the patches to the bridges of physical networks, by the network's name.
+    pub uplinks: BTreeMap<Name, u32>,
 }
 
 /// A kind of tunnel port.
@@ -24,6 +26,41 @@ pub struct Site {
 pub enum Tunnel {
     /// VXLAN (RFC 7348).
     Vxlan,
+    /// Geneve (RFC 8926).
+    Geneve,
+    /// GRE with a key (RFC 2784, RFC 2890).
+    Gre,
+}
+
+/// A VLAN of a physical network: who hears whose broadcasts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Segment {
+    /// The physical network.
+    pub physical: Name,
+    /// 1 to 4094; without one, untagged.
+    pub vlan: Option<u16>,
+}
+
+impl Segment {
+    /// The segment of the pods of a Network; none of an overlay's.
+    #[must_use]
+    pub fn of(network: &Network) -> Option<Segment> {
+        match &network.mode {
+            Mode::Underlay { vlan, physical_network } => {
+                Some(Segment { physical: physical_network.clone(), vlan: *vlan })
+            }
+            Mode::Overlay { .. } => None,
+        }
+    }
+}
+
+/// What a pod may send and receive, bits per second with Ethernet headers; without a rate, what the switch can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rates {
+    /// Out of the pod.
+    pub out: Option<u64>,
+    /// Into it.
+    pub into: Option<u64>,
 }
 
 impl Site {
@@ -66,6 +103,10 @@ pub struct LocalPod {
     pub mac: Mac,
     /// Addresses inside: one a family at most.
     pub addresses: Vec<IpAddr>,
+    /// The VLAN that it is in, where it is on the underlay.
+    pub segment: Option<Segment>,
+    /// Its limits.
+    pub rates: Rates,
 }
 
 impl LocalPod {

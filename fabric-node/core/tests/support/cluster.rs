@@ -83,6 +83,7 @@ impl Cluster {
             ips: vec![],
             mac: None,
             mtu: None,
+            rates: fabric_core::pipeline::site::Rates::default(),
         };
         let id = self.nodes[node].request(Request::Attach(request));
         let Some(Ok(Reply::Attached(attached))) = self.nodes[node].replies.remove(&id) else {

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use fabric_core::pipeline::learned::{Context, Part, Pods, Punt, Tracked, Tuple, Verdict, answer};
-use fabric_core::pipeline::site::{LocalPod, Site, Tunnel};
+use fabric_core::pipeline::site::{LocalPod, Rates, Site, Tunnel};
 use fabric_core::pipeline::statics::static_flows;
 use fabric_core::pipeline::vocabulary::{Origin, Table};
 use openflow::{Flow, FlowTable, Mac};
@@ -68,6 +68,7 @@ impl Scene {
             addresses: world.node(node).unwrap().addresses.clone(),
             local_mac: Some(Mac([0x02, 0, 0, 0, 0, 0xfe])),
             tunnels: BTreeMap::from([(Tunnel::Vxlan, 1)]),
+            ..Site::default()
         };
         let mine = world.pods().filter(|pod| pod.node.as_deref() == Some(node));
         let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
@@ -75,6 +76,8 @@ impl Scene {
             port: 32768 + u32::from(zone),
             mac: Mac([0x0e, 0, 0, 0, 0, u8::try_from(zone).unwrap()]),
             addresses: pod.ips.clone(),
+            segment: None,
+            rates: Rates::default(),
         });
         let local = Local(pods.collect());
         Scene { site, world, local }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fabric_core::node::*;
-use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
+use openflow::message::{FlowRemoved, PacketIn, PacketOut, RemovedReason};
 use openflow::table::Connections;
 use openflow::{Field, Flow, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
 use policy::{Edit, IpClaim, Kind, Object, ObjectRef};
@@ -50,6 +50,10 @@ pub struct Model {
     pub resumed: usize,
     pub flushed: Vec<u16>,
     pub host: HostState,
+    /// VLANs in use.
+    pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
+    /// Packets of the agent's own.
+    pub sent: Vec<PacketOut>,
     pub denials: Vec<Denial>,
     pub dumps: usize,
     /// Learned flows that one pod may be the cause of.
@@ -87,6 +91,7 @@ fn config(name: &str, seed: u64) -> NodeConfig {
         bridge: "br-fabric".into(),
         vxlan_port: "fabric-vxlan".into(),
         carrier_mtu: 1500,
+        physical: BTreeMap::new(),
         software_checksums: true,
         punts_per_second: 1000,
         learned_per_pod: LEARNED_PER_POD,
@@ -132,6 +137,8 @@ impl Model {
             resumed: 0,
             flushed: Vec::new(),
             host: HostState::default(),
+            uplinks: BTreeMap::new(),
+            sent: Vec::new(),
             denials: Vec::new(),
             dumps: 0,
             limit: LEARNED_PER_POD,
@@ -224,7 +231,11 @@ impl Model {
             Command::Switch(SwitchCommand::ReadConnections { .. }) => Room::Reads,
             Command::Switch(SwitchCommand::EndConnections { .. }) => Room::Ends,
             Command::Switch(SwitchCommand::Settle { .. }) => Room::Settling,
-            Command::Switch(_) | Command::Host(_) | Command::Reply { .. } | Command::Report(_) => {
+            Command::Switch(_)
+            | Command::Host(_)
+            | Command::Uplinks(_)
+            | Command::Reply { .. }
+            | Command::Report(_) => {
                 return false;
             }
         };
@@ -255,6 +266,7 @@ impl Model {
                 self.host = state;
                 self.node.handle(Event::PeersSettled(peers), self.now);
             }
+            Command::Uplinks(vlans) => self.uplinks = vlans,
             Command::Report(denial) => self.denials.push(denial),
             Command::Reply { id, reply } => {
                 assert!(self.replies.insert(id, reply).is_none(), "two replies to one request");
@@ -333,6 +345,10 @@ impl Model {
                 self.flushed.push(zone);
                 self.connections.flush(zone);
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
+            }
+            SwitchCommand::Send { packets } => {
+                self.sent.extend(packets);
+                return;
             }
             SwitchCommand::Dump { task } => {
                 self.dumps += 1;

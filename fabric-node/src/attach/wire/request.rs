@@ -57,7 +57,7 @@ pub fn inside(spec: &WireSpec, index: u32) -> Vec<Step> {
     steps.extend(spec.addresses.iter().map(|address| add_address(index, *address)));
     steps.push(set(format!("set {} up", spec.ifname), LinkUnspec::new_with_index(index).up().build()));
     for gateway in &spec.gateways {
-        steps.push(add_neighbour(index, *gateway, spec.gateway_mac));
+        steps.extend(spec.gateway_mac.map(|mac| add_neighbour(index, *gateway, mac)));
         if needs_link_route(*gateway, &spec.addresses) {
             steps.push(add_route(index, IpNet::from(*gateway), None));
         }

@@ -147,6 +147,7 @@ impl Rig {
             SwitchCommand::FlushZone { task, .. }
             | SwitchCommand::Settle { task }
             | SwitchCommand::EndConnections { task, .. } => committed(task),
+            SwitchCommand::Send { .. } => None,
             SwitchCommand::Dump { task } => Some(finished(task, Outcome::Dump(Ok(Vec::new())))),
             SwitchCommand::ReadConnections { task, .. } => {
                 Some(finished(task, Outcome::Connections(Ok(Vec::new()))))
@@ -181,6 +182,7 @@ fn config() -> NodeConfig {
         bridge: "br-fabric".into(),
         vxlan_port: "fabric-vxlan".into(),
         carrier_mtu: 1500,
+        physical: BTreeMap::new(),
         software_checksums: true,
         punts_per_second: 1000,
         learned_per_pod: 4096,

@@ -22,11 +22,11 @@ pub use pod::{forget_meters_of, pod_flows, pod_meters};
 pub fn static_flows<'a>(
     site: &Site,
     world: &World,
-    pods: impl IntoIterator<Item = &'a LocalPod>,
+    pods: impl IntoIterator<Item = &'a LocalPod> + Clone,
 ) -> Vec<Flow> {
-    let mut flows = node_flows(site, world);
+    let mut flows = node_flows(site, world, pods.clone());
     for pod in pods {
-        flows.extend(pod_flows(pod));
+        flows.extend(pod_flows(site, pod));
     }
     flows
 }

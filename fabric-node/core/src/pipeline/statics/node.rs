@@ -8,7 +8,7 @@ use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, commit_noted, copy, destination,
     discovery, flags, forward, from, go, host, ip, not_from, note_protocol, set, set_flags, source, state,
 };
-use super::super::site::Site;
+use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     ANSWER, COMMIT, Cause, DHCP, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER, Origin, REG_FLAGS,
     REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT,
@@ -20,9 +20,13 @@ use super::{drop_for, flow, miss};
 /// The id that stands in the `ct_label` of conversations that the node's own rules allow.
 pub const OWN_NODE: u64 = 1;
 
-/// Static flows of the node itself.
+/// Static flows of the node itself, those of the VLANs that its pods are in among them.
 #[must_use]
-pub fn node_flows(site: &Site, world: &World) -> Vec<Flow> {
+pub fn node_flows<'a>(
+    site: &Site,
+    world: &World,
+    _pods: impl IntoIterator<Item = &'a LocalPod>,
+) -> Vec<Flow> {
     let mut flows = classify(site);
     flows.extend(guard(world));
     flows.extend(neighbour());

@@ -9,7 +9,7 @@ use policy::Family;
 use super::super::fields::{
     ETH_ARP, SOLICITATION, clear_retry, destination, discovery, from, go, host, set, source, track,
 };
-use super::super::site::LocalPod;
+use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     Cause, Kind, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC, Table,
     meter_in, meter_out, priority,
@@ -18,7 +18,7 @@ use super::{drop_for, flow};
 
 /// Static flows of one local pod.
 #[must_use]
-pub fn pod_flows(pod: &LocalPod) -> Vec<Flow> {
+pub fn pod_flows(_site: &Site, pod: &LocalPod) -> Vec<Flow> {
     let mut flows = classify(pod);
     flows.extend(guard(pod));
     flows.extend(pod.addresses.iter().map(|address| deliver(pod, *address)));
