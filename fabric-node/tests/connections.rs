@@ -7,7 +7,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
@@ -126,6 +126,59 @@ fn connections_are_read_and_ended_one_by_one() {
         assert_eq!((room.handle.problem(), room.handle.unreadable()), (None, 0));
         let settled = room.outcome(SwitchCommand::Settle { task: Task(7) }).await;
         assert!(matches!(settled, Outcome::Committed(Ok(()))), "{settled:?}");
+    });
+}
+
+/// Of two megaflows that overlap, some releases change one in place of the other.
+#[test]
+fn a_settled_switch_decides_by_its_flows_alone() {
+    in_namespace(|| async {
+        let ovs = Ovs::running().await;
+        ovs.vsctl(&[
+            "add-br",
+            "br0",
+            "--",
+            "set",
+            "Bridge",
+            "br0",
+            "datapath_type=netdev",
+            "fail_mode=secure",
+        ]);
+        ovs.vsctl(&["add-port", "br0", "out", "--", "set", "Interface", "out", "type=internal"]);
+        run("ip", &["address", "add", "10.0.0.1/8", "dev", "br0"]);
+        run("ip", &["link", "set", "br0", "up"]);
+        let destinations = ["10.2.0.2", "10.1.2.2", "10.1.0.2"];
+        for destination in destinations {
+            run("ip", &["neighbour", "add", destination, "lladdr", "02:00:00:00:00:99", "dev", "br0"]);
+        }
+        let socket = UdpSocket::bind("10.0.0.1:5000").expect("a socket");
+        let send = async |destination: &str| {
+            let cached = || ovs.appctl(&["dpctl/dump-flows"]).matches(&format!("dst={destination}/")).count();
+            socket.send_to(b"x", (destination, 5000)).expect("a packet leaves");
+            until("the datapath remembers it", || cached() > 0).await;
+        };
+        let bridge = format!("unix:{}", ovs.file("br0.mgmt").display());
+        let flows = |command: &str, flow: &str| {
+            let flow = format!("in_port=LOCAL,ip,nw_dst={flow}");
+            run("ovs-ofctl", &["-O", "OpenFlow15", command, &bridge, &flow]);
+        };
+        flows("add-flow", "10.2.0.0/16,actions=out");
+        send(destinations[0]).await;
+        flows("add-flow", "10.1.2.0/24,actions=out");
+        send(destinations[1]).await;
+        // The narrow megaflow is kept, and a wide one comes that takes its packets as well.
+        flows("add-flow", "10.1.0.0/16,actions=out");
+        flows("del-flows", "10.1.2.0/24");
+        ovs.appctl(&["revalidator/wait"]);
+        ovs.appctl(&["revalidator/wait"]);
+        send(destinations[2]).await;
+        flows("add-flow", "10.1.0.0/16,actions=drop");
+        let mut room = Room::new(ovs.file("").as_path());
+        let settled = room.outcome(SwitchCommand::Settle { task: Task(7) }).await;
+        assert!(matches!(settled, Outcome::Committed(Ok(()))), "{settled:?}");
+        let cached = ovs.appctl(&["dpctl/dump-flows"]);
+        let stale = cached.lines().find(|line| line.contains("dst=10.1.") && !line.ends_with("actions:drop"));
+        assert_eq!(stale, None, "{cached}");
     });
 }
 

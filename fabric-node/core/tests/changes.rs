@@ -124,6 +124,25 @@ fn what_is_opened_by_flows_that_are_gone_is_found_when_the_switch_has_settled() 
 }
 
 #[test]
+fn what_an_edit_allows_is_settled_when_the_switch_has_forgotten_that_it_was_denied() {
+    let mut cluster = cluster();
+    cluster.put(DENY);
+    let sent = cluster.sent("a", "b", TCP, 5000, 22);
+    assert!(!cluster.send(sent) && cluster.is_settled());
+    cluster.nodes[0].silent.insert(Room::Settling);
+    let reads = cluster.nodes[0].reads;
+    cluster.remove("NetworkPolicy", Some("a"), "deny");
+    assert!(!cluster.is_settled(), "not before the switch has");
+    cluster.nodes[0].wake(Room::Settling);
+    assert!(cluster.is_settled());
+    assert_eq!(cluster.nodes[0].reads, reads, "it forbids nothing, so no connection is looked for");
+    // An edit that turns no verdict round has nothing to forget.
+    cluster.nodes[0].silent.insert(Room::Settling);
+    cluster.put("{kind: Namespace, apiVersion: v1, metadata: {name: elsewhere}}");
+    assert!(cluster.is_settled());
+}
+
+#[test]
 fn a_connection_that_outlives_its_flow_is_found() {
     let mut cluster = cluster();
     let sent = established(&mut cluster, "a", "b", TCP, 22);

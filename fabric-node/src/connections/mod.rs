@@ -12,6 +12,7 @@
 //! says so, and [`Handle::problem`] until a later command succeeds.
 
 mod control;
+mod settle;
 mod text;
 
 use std::path::PathBuf;
@@ -113,7 +114,7 @@ impl Room {
     fn settle(&self, task: Task, events: mpsc::Sender<Event>) {
         let mut control = control::Control::new(&self.config.run_dir, self.config.patience);
         std::thread::spawn(move || {
-            wait_for_revalidation(&mut control);
+            settle::settle(&mut control);
             // Without a node there is nobody to tell.
             let _ = events.blocking_send(Event::Done { task, outcome: Outcome::Committed(Ok(())) });
         });
@@ -163,19 +164,6 @@ impl Room {
         });
     }
 }
-
-/// Until the datapath has nothing left of decisions that it took before this call: the round that the first answer
-/// ends may have begun earlier. A switch that cannot tell is given the time that a round takes at most.
-fn wait_for_revalidation(control: &mut control::Control) {
-    for _ in 0..2 {
-        if control.call("revalidator/wait", &[]).is_err() {
-            std::thread::sleep(ROUND);
-        }
-    }
-}
-
-/// How long the datapath keeps a decision without looking again (`other_config:max-revalidator`, 500 ms by default).
-const ROUND: Duration = Duration::from_millis(500);
 
 /// Ends connections; the first failure is told, after all were tried.
 fn end(control: &mut control::Control, connections: &[Connection]) -> Result<(), control::ControlError> {

@@ -98,6 +98,9 @@ impl Node {
         bundle.deleted.retain(|deleted| self.memory.find_same(&deleted.flow).is_none());
         let Bundle { mut added, deleted, lost } = bundle;
         added.extend(deleted);
+        if !added.is_empty() {
+            self.want_settled();
+        }
         self.commit(added);
         self.want_walk(lost);
     }

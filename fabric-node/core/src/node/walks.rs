@@ -52,8 +52,8 @@ const SCTP: u8 = 132;
 pub(super) struct Walks {
     /// Zones to be read.
     wanted: BTreeSet<u16>,
-    /// Zones to be read once more when the switch has settled.
-    unsettled: BTreeSet<u16>,
+    /// The switch is to settle, and these zones are to be read once more when it has.
+    unsettled: Option<BTreeSet<u16>>,
     /// The switch is asked to settle for these zones.
     settling: Option<(Task, BTreeSet<u16>)>,
     /// When they are read once more while it does.
@@ -117,7 +117,7 @@ impl Walks {
     pub fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle)
             && self.wanted.is_empty()
-            && self.unsettled.is_empty()
+            && self.unsettled.is_none()
             && self.settling.is_none()
     }
 
@@ -151,8 +151,14 @@ impl Node {
     pub(super) fn want_walk(&mut self, zones: impl IntoIterator<Item = u16>) {
         for zone in zones {
             self.walks.wanted.insert(zone);
-            self.walks.unsettled.insert(zone);
+            self.walks.unsettled.get_or_insert_default().insert(zone);
         }
+    }
+
+    /// Verdicts are others: what the switch remembers of those that are gone is to go. What it forbade by them stays
+    /// shut until then, as what it allowed stays open.
+    pub(super) fn want_settled(&mut self) {
+        self.walks.unsettled.get_or_insert_default();
     }
 
     pub(super) fn want_whole_walk(&mut self) {
@@ -186,17 +192,18 @@ impl Node {
     /// Begins what is asked for, once the flows that it is about are in place.
     pub(super) fn begin_walk(&mut self, now: Instant) {
         self.walks.peek(now);
-        let asked = !self.walks.wanted.is_empty() || !self.walks.unsettled.is_empty();
+        let asked = !self.walks.wanted.is_empty() || self.walks.unsettled.is_some();
         if !asked || !self.up || self.is_committing() {
             // What this waits for brings it back here.
             self.walks.again = self.walks.again.filter(|at| *at > now);
             return;
         }
-        if self.walks.settling.is_none() && !self.walks.unsettled.is_empty() {
-            let zones = std::mem::take(&mut self.walks.unsettled);
+        if self.walks.settling.is_none()
+            && let Some(zones) = self.walks.unsettled.take()
+        {
             let task = self.errand(Errand::Settle);
+            self.walks.peek = (!zones.is_empty()).then_some(now + PEEK);
             self.walks.settling = Some((task, zones));
-            self.walks.peek = Some(now + PEEK);
             self.command(Command::Switch(SwitchCommand::Settle { task }));
         }
         let due = self.walks.again.is_none_or(|at| at <= now);
