@@ -134,6 +134,18 @@ impl IpRange {
         Family::of(address) == self.family() && self.first <= address && address <= self.last
     }
 
+    /// The addresses that both have.
+    pub fn common(&self, other: &IpRange) -> Option<IpRange> {
+        IpRange::new(self.first.max(other.first), self.last.min(other.last))
+            .filter(|_| self.family() == other.family())
+    }
+
+    /// One range of the addresses of both, where they have some in common.
+    pub(crate) fn joined(&self, other: &IpRange) -> Option<IpRange> {
+        self.common(other)?;
+        IpRange::new(self.first.min(other.first), self.last.max(other.last))
+    }
+
     /// How many addresses it has; the whole of IPv6 counts one less, so that the number fits.
     pub fn size(&self) -> u128 {
         (to_number(self.last) - to_number(self.first)).saturating_add(1)

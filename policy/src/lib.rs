@@ -17,6 +17,7 @@ mod question;
 pub mod region;
 mod rules;
 pub mod selector;
+mod timestamp;
 mod verdict;
 mod world;
 
@@ -32,5 +33,6 @@ pub use object::{
 pub use question::{Direction, Question, Traffic};
 pub use region::{PortBlock, Region};
 pub use selector::{Operator, Requirement, Selector};
+pub use timestamp::{ParseTimestampError, Timestamp};
 pub use verdict::{Because, Conversation, Judgement, Verdict};
 pub use world::{Change, Edit, Location, NetworkChoiceError, Resident, World};

@@ -370,10 +370,11 @@ proptest! {
 
     /// A claim that is written is read again.
     #[test]
-    fn a_claim_is_read_as_it_was_written(ip: std::net::IpAddr, mac: [u8; 6], uid in "[a-f0-9-]{0,36}", pod: bool, retain: bool) {
+    fn a_claim_is_read_as_it_was_written(ip: std::net::IpAddr, mac: [u8; 6], uid in "[a-f0-9-]{0,36}", pod: bool, retain: bool, since in proptest::option::of(0..253_402_300_799u64)) {
         let pod = pod.then(|| PodIdent { namespace: "a".into(), name: "p-0".into(), uid: uid.into() });
         let claim = IpClaim {
             ip, mac, pod, retain, network: "net".into(), node: "n1".into(), owner: "0123abcd/eth0".to_owned(),
+            since: since.map(policy::Timestamp),
         };
         let admission = admit(&Source::api(), to_manifest(&claim));
         prop_assert_eq!(admission.problems, []);

@@ -67,6 +67,8 @@ fn pod() -> impl Strategy<Value = Object> {
             ips,
             host_network: phase == 0,
             finished: phase == 1,
+            keeps_addresses: false,
+            terminating: false,
             ports: Vec::new(),
         })
     })
@@ -117,8 +119,9 @@ fn network() -> impl Strategy<Value = Object> {
 
 fn claim() -> impl Strategy<Value = Object> {
     let pod = prop::option::of((pod_ref(), name(&["", "u1", "u2"])));
-    (one_of(&addresses()), name(&NETWORKS), name(&NODES), pod, any::<bool>()).prop_map(
-        |(ip, network, node, pod, retain)| {
+    let owner = prop_oneof![4 => Just("c/eth0"), 1 => Just("")];
+    (one_of(&addresses()), name(&NETWORKS), name(&NODES), pod, any::<bool>(), owner).prop_map(
+        |(ip, network, node, pod, retain, owner)| {
             let pod = pod.map(|(PodRef { namespace, name }, uid)| PodIdent { namespace, name, uid });
             Object::IpClaim(IpClaim {
                 ip,
@@ -126,8 +129,9 @@ fn claim() -> impl Strategy<Value = Object> {
                 mac: [2, 0, 0, 0, 0, 1],
                 node,
                 pod,
-                owner: "c/eth0".to_owned(),
+                owner: owner.to_owned(),
                 retain,
+                since: None,
             })
         },
     )
@@ -230,6 +234,9 @@ impl Plain {
     fn who(&self, ip: IpAddr) -> Who {
         let live = |pod: &&Pod| !pod.finished && !pod.host_network;
         if let Some(claim) = self.claim(ip) {
+            if claim.is_idle() {
+                return Who::Nobody;
+            }
             let Some(PodIdent { namespace, name, uid }) = &claim.pod else { return Who::Container };
             let reference = PodRef { namespace: namespace.clone(), name: name.clone() };
             let same = |pod: &&Pod| uid.is_empty() || pod.uid.is_empty() || pod.uid == *uid;
@@ -247,7 +254,7 @@ impl Plain {
     fn locate(&self, ip: IpAddr) -> Location {
         let who = self.who(ip);
         let pod = if let Who::Pod(reference, _) = &who { Some(reference.clone()) } else { None };
-        if let Some(IpClaim { node, network, .. }) = self.claim(ip) {
+        if let Some(IpClaim { node, network, .. }) = self.claim(ip).filter(|claim| !claim.is_idle()) {
             return Location::Pod { node: node.clone(), network: network.clone(), pod };
         }
         let node = pod.as_ref().and_then(|pod| self.pod(pod)).and_then(|pod| pod.node.clone());
@@ -348,7 +355,9 @@ fn expected_changes(before: &Plain, after: &Plain, edit: &Edit) -> BTreeSet<Chan
         Kind::Network => return network_changes(before, after),
         _ => None,
     };
-    let claim = |plain: &Plain, ip| plain.claim(ip).map(|claim| IpClaim { retain: false, ..claim.clone() });
+    let claim = |plain: &Plain, ip| {
+        plain.claim(ip).map(|claim| IpClaim { retain: false, since: None, ..claim.clone() })
+    };
     let same = |ip: &IpAddr| {
         before.locate(*ip) == after.locate(*ip)
             && before.who(*ip) == after.who(*ip)
@@ -418,6 +427,8 @@ fn a_hundred_thousand_pods() {
             ips: vec![address(n)],
             host_network: false,
             finished: false,
+            keeps_addresses: false,
+            terminating: false,
             ports: Vec::new(),
         };
         assert_eq!(

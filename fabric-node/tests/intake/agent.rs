@@ -171,6 +171,7 @@ pub fn claim(ip: &str, node: &str, owner: &str) -> IpClaim {
         pod: Some(PodIdent { namespace: "default".into(), name: "a".into(), uid: "u-1".into() }),
         owner: owner.to_owned(),
         retain: false,
+        since: None,
     }
 }
 

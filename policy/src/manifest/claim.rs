@@ -1,6 +1,6 @@
 //! IPClaims and Traces. A claim with anything wrong is refused as a whole.
 
-use super::values::{boolean, ip, name, object_name, port, protocol, string};
+use super::values::{boolean, ip, name, object_name, port, protocol, string, timestamp};
 use super::walk::{At, Read};
 use crate::address::{Family, parse_mac};
 use crate::name::{Name, PodRef};
@@ -8,7 +8,7 @@ use crate::object::{IpClaim, PodIdent, Trace, claim_name};
 
 pub(super) fn claim(root: &At<'_>, own: &Name) -> Read<IpClaim> {
     root.need("spec", |spec| {
-        let known = spec.only(&["ip", "network", "mac", "node", "pod", "owner", "retain"]);
+        let known = spec.only(&["ip", "network", "mac", "node", "pod", "owner", "retain", "since"]);
         let ip = spec.need("ip", |at| {
             let ip = ip(at)?;
             let wanted = claim_name(ip);
@@ -23,6 +23,7 @@ pub(super) fn claim(root: &At<'_>, own: &Name) -> Read<IpClaim> {
         let node = spec.need("node", object_name);
         let pod = spec.optional("pod", pod);
         let owner = spec.need("owner", string);
+        let since = spec.optional("since", timestamp);
         let retain = spec.optional("retain", boolean);
         known?;
         Ok(IpClaim {
@@ -33,6 +34,7 @@ pub(super) fn claim(root: &At<'_>, own: &Name) -> Read<IpClaim> {
             pod: pod?,
             owner: owner?,
             retain: retain?.unwrap_or(false),
+            since: since?,
         })
     })
 }

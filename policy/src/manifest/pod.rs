@@ -13,11 +13,13 @@ use crate::object::{NamedPort, Pod, PodAnnotations};
 pub(super) fn read(root: &At<'_>, reference: PodRef) -> Read<Pod> {
     let uid = text(root, "uid");
     let labels = labels_of(root);
-    let annotations = annotations(root);
+    let (annotations, keeps) = annotations(root);
+    let keeps_addresses = keeps.unwrap_or_else(|| is_of_a_stateful_set(root));
     let node = root.within("spec", |at| at.optional("nodeName", name));
     let host_network = root.within("spec", |at| at.optional("hostNetwork", boolean));
     let phase = root
         .within("status", |at| at.optional("phase", |at| Ok(matches!(at.text()?, "Succeeded" | "Failed"))));
+    let terminating = text(root, "deletionTimestamp").ok().flatten().is_some();
     let ports = root.within("spec", |at| Ok(ports(at)))?;
     let ips = root.within("status", |at| Ok(ips(at)))?;
     Ok(Pod {
@@ -29,19 +31,40 @@ pub(super) fn read(root: &At<'_>, reference: PodRef) -> Read<Pod> {
         ips,
         host_network: host_network?.unwrap_or(false),
         finished: phase?.unwrap_or(false),
+        keeps_addresses,
+        terminating,
         ports,
     })
 }
 
-fn annotations(root: &At<'_>) -> PodAnnotations {
+/// The annotations, and what `fabric.io/keep-ip` says.
+fn annotations(root: &At<'_>) -> (PodAnnotations, Option<bool>) {
     let mut annotations = Annotations::of(root);
     let network = annotations.get("fabric.io/network", object_name);
     let fixed_ips = annotations.get("fabric.io/ip", ip_pair).unwrap_or_default();
     let ip_ranges = annotations.get("fabric.io/ip-range", ranges).unwrap_or_default();
+    let keeps = annotations.get("fabric.io/keep-ip", yes_or_no);
     let ingress_bandwidth = annotations.get("kubernetes.io/ingress-bandwidth", bandwidth);
     let egress_bandwidth = annotations.get("kubernetes.io/egress-bandwidth", bandwidth);
     let unreadable = annotations.unreadable;
-    PodAnnotations { network, fixed_ips, ip_ranges, ingress_bandwidth, egress_bandwidth, unreadable }
+    let annotations =
+        PodAnnotations { network, fixed_ips, ip_ranges, ingress_bandwidth, egress_bandwidth, unreadable };
+    (annotations, keeps)
+}
+
+fn yes_or_no(at: &At<'_>) -> Read<bool> {
+    at.one_of(&[("true", true), ("false", false)])
+}
+
+/// Whether the controller of the pod is a StatefulSet, of whichever API group; what cannot be read is none.
+fn is_of_a_stateful_set(root: &At<'_>) -> bool {
+    let owner = |at: &At<'_>| {
+        let kind: Option<Name> = at.optional("kind", name)?;
+        let controls = at.optional("controller", boolean)?.unwrap_or(false);
+        Ok(controls && kind.is_some_and(|kind| kind == "StatefulSet"))
+    };
+    let owners = root.within("metadata", |at| at.optional("ownerReferences", |at| at.those(owner)));
+    owners.ok().flatten().is_some_and(|owners| owners.contains(&true))
 }
 
 /// `podIPs`, else `podIP`; an address that cannot be read is left out.

@@ -10,6 +10,7 @@ use crate::label::Labels;
 use crate::name::Name;
 use crate::object::Protocol;
 use crate::selector::{Operator, Requirement, Selector};
+use crate::timestamp::Timestamp;
 
 pub(super) fn name(at: &At<'_>) -> Read<Name> {
     at.text().map(Name::from)
@@ -21,6 +22,11 @@ pub(super) fn string(at: &At<'_>) -> Read<String> {
 
 pub(super) fn boolean(at: &At<'_>) -> Read<bool> {
     at.boolean()
+}
+
+/// A moment.
+pub(super) fn timestamp(at: &At<'_>) -> Read<Timestamp> {
+    at.parsed("a moment such as 2026-11-30T19:16:32Z", |text| text.parse().ok())
 }
 
 /// An object's name, as a reference to it has it: not empty.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::address::{Mac, format_mac};
 use crate::name::{Kind, Name, PodRef};
+use crate::timestamp::Timestamp;
 
 /// A claimed address. The object's name follows from the address, so that an address has one claim at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +21,28 @@ pub struct IpClaim {
     pub node: Name,
     /// The pod it belongs to; None for a container that no pod is known for.
     pub pod: Option<PodIdent>,
-    /// `CONTAINERID/IFNAME`.
+    /// `CONTAINERID/IFNAME`; empty while a retained claim waits for the successor of its pod.
     pub owner: String,
     /// Whether it stays when the pod goes, for the pod's successor of the same name.
     pub retain: bool,
+    /// Since when the owner has it; without an owner, since when it waits.
+    pub since: Option<Timestamp>,
+}
+
+impl IpClaim {
+    /// Whether it waits for the successor of its pod: nobody has the address, and nobody else gets it.
+    pub fn is_idle(&self) -> bool {
+        self.owner.is_empty()
+    }
+
+    /// Whoever has the address, in words.
+    pub fn holder(&self) -> String {
+        match &self.pod {
+            Some(pod) if self.is_idle() => format!("kept for pod {}", pod.reference()),
+            Some(pod) => format!("held by pod {} on node {}", pod.reference(), self.node),
+            None => format!("held by container {} on node {}", self.owner, self.node),
+        }
+    }
 }
 
 /// One pod, told apart from others of the same name by its uid.
@@ -72,7 +91,7 @@ pub fn claim_address(name: &str) -> Option<IpAddr> {
 
 /// The manifest of a claim, as stores write it and [`crate::manifest::admit`] reads it.
 pub fn to_manifest(claim: &IpClaim) -> Value {
-    let IpClaim { ip, network, mac, node, pod, owner, retain } = claim;
+    let IpClaim { ip, network, mac, node, pod, owner, retain, since } = claim;
     let mut spec = json!({
         "ip": ip.to_string(),
         "network": network.as_str(),
@@ -84,6 +103,9 @@ pub fn to_manifest(claim: &IpClaim) -> Value {
     if let (Some(PodIdent { namespace, name, uid }), Some(fields)) = (pod, spec.as_object_mut()) {
         let pod = json!({"namespace": namespace.as_str(), "name": name.as_str(), "uid": uid.as_str()});
         fields.insert("pod".to_owned(), pod);
+    }
+    if let (Some(since), Some(fields)) = (since, spec.as_object_mut()) {
+        fields.insert("since".to_owned(), since.to_string().into());
     }
     json!({
         "apiVersion": Kind::IpClaim.api_version(),

@@ -134,6 +134,20 @@ impl Network {
         }
     }
 
+    /// How many addresses of a family [`Network::usable`] holds for; those of a whole IPv6 prefix of length 0 count one
+    /// less.
+    pub fn capacity(&self, family: Family) -> u128 {
+        let Some(cidr) = self.cidr(family).map(IpRange::from) else { return 0 };
+        let pool = disjoint(self.pool(family).filter_map(|range| range.common(&cidr)));
+        let edges = [cidr.first(), cidr.last()].into_iter().chain(self.gateway(family));
+        let reserved = edges.filter(|ip| self.reserved(*ip).is_some()).map(IpRange::from);
+        let kept_back = disjoint(self.exclude.iter().copied().chain(reserved));
+        let size =
+            |ranges: &[IpRange]| ranges.iter().fold(0u128, |sum, range| sum.saturating_add(range.size()));
+        let common = pool.iter().flat_map(|range| kept_back.iter().filter_map(|other| range.common(other)));
+        size(&pool).saturating_sub(size(&common.collect::<Vec<_>>()))
+    }
+
     /// The ranges to hand out from for a family: those given, else the whole prefix. [`Network::usable`]
     /// still decides.
     pub fn pool(&self, family: Family) -> impl Iterator<Item = IpRange> {
@@ -145,6 +159,20 @@ impl Network {
         };
         given.chain(whole)
     }
+}
+
+/// The same addresses in ranges that have none in common, in order.
+fn disjoint(ranges: impl Iterator<Item = IpRange>) -> Vec<IpRange> {
+    let mut sorted: Vec<IpRange> = ranges.collect();
+    sorted.sort();
+    let mut apart: Vec<IpRange> = Vec::new();
+    for range in sorted {
+        match apart.last_mut().and_then(|last| last.joined(&range).map(|joined| (last, joined))) {
+            Some((last, joined)) => *last = joined,
+            None => apart.push(range),
+        }
+    }
+    apart
 }
 
 /// Point-to-point prefixes (RFC 3021, RFC 6164) and single addresses keep no address back.

@@ -28,6 +28,11 @@ pub struct Pod {
     pub host_network: bool,
     /// Phase Succeeded or Failed: its containers do not run again, its addresses are not its own any more.
     pub finished: bool,
+    /// Whether it keeps its addresses when it is made anew under the same name: `fabric.io/keep-ip` says so, or, where
+    /// that is not given, a StatefulSet owns it.
+    pub keeps_addresses: bool,
+    /// Whether it has been told to end (`metadata.deletionTimestamp`).
+    pub terminating: bool,
     /// The named ports of its containers and of its sidecars (init containers that keep running).
     pub ports: Vec<NamedPort>,
 }

@@ -23,6 +23,8 @@ fn pod(ports: &[(&str, Protocol, u16)]) -> Pod {
         ips: Vec::new(),
         host_network: false,
         finished: false,
+        keeps_addresses: false,
+        terminating: false,
         ports: ports.iter().map(named).collect(),
     }
 }

@@ -178,7 +178,8 @@ impl World {
         let (ip, after) = (claim.ip, claim.clone());
         let before = self.addresses.put_claim(claim);
         self.settle(ip);
-        let same = before.is_some_and(|before| IpClaim { retain: after.retain, ..before } == after);
+        let same = before
+            .is_some_and(|before| IpClaim { retain: after.retain, since: after.since, ..before } == after);
         if same { Vec::new() } else { vec![Change::Address(ip)] }
     }
 

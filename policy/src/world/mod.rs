@@ -197,7 +197,7 @@ impl World {
     /// it is an address of a Network; else to the node that has it.
     pub fn locate(&self, ip: IpAddr) -> Location {
         let holder = self.holder(ip);
-        if let Some(claim) = self.addresses.claim(ip) {
+        if let Some(claim) = self.addresses.claim(ip).filter(|claim| !claim.is_idle()) {
             let pod =
                 if let Holder::Pod(member) = holder { Some(member.pod.reference.clone()) } else { None };
             return Location::Pod { node: claim.node.clone(), network: claim.network.clone(), pod };
@@ -236,6 +236,7 @@ impl World {
             return Holder::Pod(member);
         }
         match self.addresses.claim(ip) {
+            Some(claim) if claim.is_idle() => Holder::Nobody,
             Some(claim) if claim.pod.is_none() => Holder::Container(claim),
             Some(_) => Holder::Unknown,
             None => self.addresses.node(ip).map_or(Holder::Nobody, Holder::Node),
@@ -247,7 +248,7 @@ impl World {
         let Some(claim) = self.addresses.claim(ip) else {
             return self.addresses.reporter(ip).and_then(|pod| self.pods.get(pod));
         };
-        let ident = claim.pod.as_ref()?;
+        let ident = claim.pod.as_ref().filter(|_| !claim.is_idle())?;
         let member = self.pods.get(&ident.reference())?;
         Some(member).filter(|member| member.pod.is_live() && ident.is_uid(&member.pod.uid))
     }

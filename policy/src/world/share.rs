@@ -86,7 +86,19 @@ impl Texts {
     }
 
     fn share_pod(&mut self, pod: &mut Pod) {
-        let Pod { reference, uid, labels, annotations, node, ips, host_network: _, finished: _, ports } = pod;
+        let Pod {
+            reference,
+            uid,
+            labels,
+            annotations,
+            node,
+            ips,
+            host_network: _,
+            finished: _,
+            keeps_addresses: _,
+            terminating: _,
+            ports,
+        } = pod;
         self.pod(reference);
         self.name(uid);
         self.labels(labels);
@@ -108,7 +120,7 @@ impl Texts {
     }
 
     fn share_claim(&mut self, claim: &mut IpClaim) {
-        let IpClaim { ip: _, network, mac: _, node, pod, owner, retain: _ } = claim;
+        let IpClaim { ip: _, network, mac: _, node, pod, owner, retain: _, since: _ } = claim;
         self.name(network);
         self.name(node);
         owner.shrink_to_fit();

@@ -86,6 +86,7 @@ impl Node {
             pod: attachment.pod.clone(),
             owner: attachment.owner(),
             retain: false,
+            since: None,
         })
     }
 

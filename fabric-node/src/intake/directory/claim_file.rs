@@ -221,6 +221,7 @@ impl ClaimFolder {
                 self.file(wanted.ip).display()
             ),
             retain: false,
+            since: None,
         }
     }
 

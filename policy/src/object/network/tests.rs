@@ -68,3 +68,28 @@ fn the_pool_of_a_family_without_a_range_is_its_prefix() {
     assert_eq!(pool(Family::V4), ["10.1.0.5-10.1.0.9"]);
     assert_eq!(pool(Family::V6), ["fd00:1::-fd00:1::ffff:ffff:ffff:ffff"]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn the_capacity_is_the_number_of_usable_addresses(
+        length in 24..=32u8,
+        ranges in proptest::collection::vec((0..256u32, 0..256u32), 0..4),
+        exclude in proptest::collection::vec((0..300u32, 0..300u32), 0..4),
+        gateway in proptest::option::of(0..256u32),
+    ) {
+        let address = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(0x0a01_0000 + n));
+        let range = |(a, b): &(u32, u32)| IpRange::new(address(*a.min(b)), address(*a.max(b))).unwrap();
+        let mut net = network(&[&format!("10.1.0.0/{length}")]);
+        net.ranges = ranges.iter().map(range).collect();
+        net.exclude = exclude.iter().map(range).collect();
+        net.gateway = gateway.map(address).into_iter().collect();
+        let usable = (0..300).filter(|n| net.usable(address(*n))).count();
+        proptest::prop_assert_eq!(net.capacity(Family::V4), u128::try_from(usable).unwrap());
+    }
+}
+
+#[test]
+fn a_prefix_of_ipv6_has_more_addresses_than_can_be_counted_one_by_one() {
+    assert_eq!(network(&["fd00:1::/64"]).capacity(Family::V6), (1 << 64) - 2);
+    assert_eq!(network(&["fd00:1::/64"]).capacity(Family::V4), 0);
+}

@@ -206,6 +206,7 @@ impl Cluster {
             pod: Some(ident.clone()),
             owner: format!("{:064x}/eth0", pod),
             retain: false,
+            since: None,
         })
     }
 

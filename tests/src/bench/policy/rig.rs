@@ -256,6 +256,7 @@ fn claim(number: u16) -> IpClaim {
         pod: Some(pod),
         owner: format!("c{number}/eth0"),
         retain: false,
+        since: None,
     }
 }
 
