@@ -148,6 +148,18 @@ impl World {
             .is_some_and(|program| program.side(Direction::Ingress).is_enforced())
     }
 
+    /// Whether everybody may send anything to whoever lives at the address: no policy is enforced there, and no tenant
+    /// keeps it apart from anybody.
+    pub fn is_open(&self, address: IpAddr) -> bool {
+        match self.subject(address) {
+            Subject::Pod(_, namespace) => {
+                self.kept_apart(self.tenants.of(namespace)).is_empty() && !self.is_guarded(address)
+            }
+            Subject::Container => self.kept_apart(&Tenant::Common).is_empty(),
+            Subject::Node | Subject::Unknown => false,
+        }
+    }
+
     /// The tenant rule of a subject, as far as it does not depend on the peer: empty where no tenant is looked at.
     fn kept_apart(&self, own: &Tenant) -> String {
         if self.has_tenants() && *own != Tenant::Shared { own.to_string() } else { String::new() }

@@ -60,7 +60,7 @@ impl Node {
             // Its end allowed it before, and the packet would commit the conversation.
             Origin::Pod if past_egress && self.sender_forbids(&punt) => verdict = Verdict::Drop,
             // Its node has not heard yet of what it will end.
-            Origin::Tunnel if self.sender_forbids(&punt) => self.want_echoes(now),
+            Origin::Tunnel | Origin::Physical if self.sender_forbids(&punt) => self.want_echoes(now),
             _ => {}
         }
         let asker = self.asker(&punt);

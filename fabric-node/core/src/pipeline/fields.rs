@@ -14,6 +14,8 @@ use super::vocabulary::{
 pub const ETH_IPV4: u16 = 0x0800;
 /// Ethernet type of ARP.
 pub const ETH_ARP: u16 = 0x0806;
+/// Ethernet type of a VLAN tag (IEEE 802.1Q).
+pub const ETH_VLAN: u16 = 0x8100;
 /// Ethernet type of IPv6.
 pub const ETH_IPV6: u16 = 0x86dd;
 /// IP protocol number of TCP.
@@ -93,12 +95,6 @@ pub fn from(origin: Origin) -> Match {
     flags(origin.bit(), origin.bit())
 }
 
-/// Packets of every origin but this one.
-#[must_use]
-pub fn not_from(origin: Origin) -> Match {
-    flags(0, origin.bit())
-}
-
 /// Ethernet type of a family.
 #[must_use]
 pub fn eth_type(family: Family) -> u16 {
@@ -172,6 +168,17 @@ pub fn set(field: Field, value: impl Into<openflow::Value>) -> Action {
 #[must_use]
 pub fn copy(src: Field, dst: Field) -> Action {
     Action::Move { src: Subfield::whole(src), dst: Subfield::whole(dst) }
+}
+
+/// Puts the tag of a segment on a frame, if it has one.
+#[must_use]
+pub fn to_wire(segment_number: u32) -> Vec<Action> {
+    let tag = segment_number & 0x1fff;
+    if tag == 0 {
+        return Vec::new();
+    }
+    // The present bit is part of OpenFlow's VLAN_VID (OpenFlow 1.5 §7.2.3.7).
+    vec![Action::PushVlan(ETH_VLAN), set(Field::VLAN_VID, tag)]
 }
 
 /// Goes on in a table.

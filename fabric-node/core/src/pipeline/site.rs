@@ -1,6 +1,6 @@
 //! What the pipeline knows of its own node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use openflow::Mac;
@@ -19,6 +19,12 @@ pub struct Site {
     pub tunnels: BTreeMap<Tunnel, u32>,
     /// OpenFlow ports of the patches to the bridges of physical networks, by the network's name.
     pub uplinks: BTreeMap<Name, u32>,
+    /// MTU of the interface that carries tunnels, bytes; 0 where it is not known.
+    pub carrier_mtu: u32,
+    /// Tunnel addresses of other nodes to which less fits than that, with the MTU of the path, bytes.
+    pub path_mtus: BTreeMap<IpAddr, u32>,
+    /// The largest MTU of this node's pods and of its own interface, bytes.
+    pub largest_mtu: u32,
 }
 
 /// A kind of tunnel port.
@@ -63,29 +69,100 @@ pub struct Rates {
     pub into: Option<u64>,
 }
 
-impl Site {
-    /// The tunnel port that packets of a Network take.
+impl Tunnel {
+    /// The encapsulation's kind of tunnel.
     #[must_use]
-    pub fn tunnel_of(&self, network: &Network) -> Option<TunnelPort> {
-        match network.mode {
-            Mode::Overlay { encap: Encap::Vxlan, vni } => {
-                self.tunnels.get(&Tunnel::Vxlan).map(|port| TunnelPort { port: *port, vni })
-            }
-            Mode::Overlay { .. } | Mode::Underlay { .. } => None,
+    pub const fn of(encap: Encap) -> Option<Tunnel> {
+        match encap {
+            Encap::Vxlan => Some(Tunnel::Vxlan),
+            Encap::Geneve => Some(Tunnel::Geneve),
+            Encap::Gre => Some(Tunnel::Gre),
+            Encap::None => None,
         }
     }
 
-    /// The tunnel port for packets between an overlay Network and a node's own address.
+    /// Bytes that the encapsulation takes from an IP packet: outer IP, the tunnel's own header, inner Ethernet.
     #[must_use]
-    pub fn tunnel_for_nodes(&self, world: &World, source: IpAddr) -> Option<TunnelPort> {
-        let network = world.network_of(source).or_else(|| world.networks().find(|n| n.default))?;
-        self.tunnel_of(network)
+    pub const fn overhead(self, over_v6: bool) -> u32 {
+        let ip = if over_v6 { 40 } else { 20 };
+        let own = match self {
+            // UDP and the header (RFC 7348 §5, RFC 8926 §3.4 without options).
+            Tunnel::Vxlan | Tunnel::Geneve => 8 + 8,
+            // Header and key (RFC 2890 §2).
+            Tunnel::Gre => 4 + 4,
+        };
+        ip + own + 14
+    }
+}
+
+impl Site {
+    /// What stands in the register of packets of a segment; `None` while its uplink has no port.
+    #[must_use]
+    pub fn segment_number(&self, segment: &Segment) -> Option<u32> {
+        let port = self.uplinks.get(&segment.physical)?;
+        Some(port << 16 | segment.vlan.map_or(0, |vlan| 0x1000 | u32::from(vlan)))
+    }
+
+    /// Whether the number is that of a segment of an uplink that there is.
+    #[must_use]
+    pub fn has_uplink_of(&self, segment_number: u32) -> bool {
+        self.uplinks.values().any(|port| *port == segment_number >> 16)
+    }
+
+    /// The largest IP packet that reaches a node through a tunnel, bytes; `None` where that is not known.
+    #[must_use]
+    pub fn capacity(&self, kind: Tunnel, peer: IpAddr) -> Option<u32> {
+        let path = self.path_mtus.get(&peer).copied().unwrap_or(self.carrier_mtu);
+        path.checked_sub(kind.overhead(peer.is_ipv6())).filter(|_| self.carrier_mtu > 0)
+    }
+
+    /// The MTU of a tunnel to a node, bytes, where there may be packets that do not fit.
+    #[must_use]
+    pub fn limit(&self, kind: Tunnel, peer: IpAddr) -> Option<u32> {
+        self.capacity(kind, peer).filter(|capacity| self.largest_mtu > *capacity)
+    }
+
+    /// Whether there may be packets that a tunnel to some node does not carry.
+    #[must_use]
+    pub fn may_overfill(&self, world: &World) -> bool {
+        let kinds: BTreeSet<Tunnel> =
+            world.networks().filter_map(|n| self.tunnel_of(n)).map(|t| t.kind).collect();
+        let others = world.nodes().filter(|node| node.name != self.node);
+        others
+            .filter_map(|node| node.tunnel_address)
+            .any(|peer| kinds.iter().any(|kind| self.limit(*kind, peer).is_some()))
+    }
+
+    /// The tunnel port that packets of a Network take.
+    #[must_use]
+    pub fn tunnel_of(&self, network: &Network) -> Option<TunnelPort> {
+        let Mode::Overlay { encap, vni } = network.mode else { return None };
+        let kind = Tunnel::of(encap)?;
+        let port = *self.tunnels.get(&kind)?;
+        Some(TunnelPort { kind, port, vni })
+    }
+
+    /// The tunnel port for packets to an address: that of its overlay Network, and for a node or a pod on a segment, the
+    /// default one.
+    #[must_use]
+    pub fn tunnel_for(&self, world: &World, address: IpAddr) -> Option<TunnelPort> {
+        let own = world.network_of(address).and_then(|network| self.tunnel_of(network));
+        own.or_else(|| self.default_tunnel(world))
+    }
+
+    /// The tunnel port of what is of no overlay Network: that of the default one, else of the first.
+    #[must_use]
+    pub fn default_tunnel(&self, world: &World) -> Option<TunnelPort> {
+        let default = world.networks().filter(|n| n.default).find_map(|n| self.tunnel_of(n));
+        default.or_else(|| world.networks().find_map(|n| self.tunnel_of(n)))
     }
 }
 
 /// Where tunnelled packets leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunnelPort {
+    /// The encapsulation.
+    pub kind: Tunnel,
     /// OpenFlow port.
     pub port: u32,
     /// Virtual network identifier, 24 bits.

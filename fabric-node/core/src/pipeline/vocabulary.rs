@@ -150,6 +150,15 @@ pub const HIGH_PROTOCOL: u32 = 0x400_0000;
 pub fn high_protocol() -> Subfield {
     Subfield::bits(Field::REG0, 26, 1)
 }
+/// In `reg0`: the packet is of a segment, which [`REG_SEGMENT`] names: it came by the wire, or from a pod on it.
+pub const ON_SEGMENT: u32 = 0x8_0000;
+/// In `reg0`: the packet is larger than the tunnel that it is on its way to carries; [`REG_SCRATCH`] has the MTU, bytes.
+pub const TOO_LARGE: u32 = 0x800_0000;
+/// The same bit, as a place for the switch to note it in.
+#[must_use]
+pub fn too_large() -> Subfield {
+    Subfield::bits(Field::REG0, 27, 1)
+}
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -166,12 +175,16 @@ pub const REG_ZONE_OUT: Field = Field::REG1;
 pub const REG_OUTPUT: Field = Field::REG2;
 /// `reg3`: conntrack zone of the receiving pod; 0 where the receiver is no local pod.
 pub const REG_ZONE_IN: Field = Field::REG3;
-/// `reg4`: an address on its way from one field to another.
+/// `reg4`: an address on its way from one field to another; the MTU of the tunnel that the packet is on its way to.
 pub const REG_SCRATCH: Field = Field::REG4;
 /// `reg5`: the mark with which the sender's zone is committed.
 pub const REG_MARK: Field = Field::REG5;
 /// `reg6` and `reg7` in one: the decision with which the sender's zone is committed.
 pub const REG_DECISION: Field = Field::XREG3;
+
+/// `reg8`: the segment that a packet is of, as [`Site::segment_number`](super::site::Site::segment_number) has it: the
+/// OpenFlow port of the uplink in the upper half, the VLAN's tag (TCI, IEEE 802.1Q) in the lower.
+pub const REG_SEGMENT: Field = Field::REG8;
 
 /// In `ct_mark`: policy has allowed this conversation in this zone.
 pub const JUDGED: u32 = 0x1;
@@ -187,6 +200,12 @@ pub const MARKS: u32 = JUDGED | SEEN;
 pub const PUNTED: u8 = 1;
 /// First byte of the `userdata` of the copy of a packet that was denied.
 pub const DENIED: u8 = 2;
+/// First byte of the `userdata` of the copy of a frame that speaks for an address that the agent asked about.
+pub const PROBED: u8 = 3;
+/// First byte of the `userdata` of the head of a packet that a tunnel does not carry.
+pub const OVERSIZE: u8 = 4;
+/// Bytes of such a head: what an ICMP error may repeat (RFC 1812 §4.3.2.3, RFC 4443 §2.4), with the Ethernet header.
+pub const OVERSIZE_LENGTH: u16 = 1_294;
 /// Bytes of such a copy: enough for every header that is named in a log.
 pub const COPY_LENGTH: u16 = 128;
 
@@ -198,6 +217,10 @@ pub mod priority {
     pub const DISCOVERY: u16 = 200;
     /// Drops that only [`DISCOVERY`] may get past.
     pub const FORGED_DISCOVERY: u16 = 180;
+    /// What comes by the wire or stays on it, and drops of the rest of what comes by it: see [`OFF_SEGMENT`].
+    pub const SEGMENT: u16 = 175;
+    /// Below [`SEGMENT`], and above every other way.
+    pub const OFF_SEGMENT: u16 = 172;
     /// Drops of conversations that were ended: whatever else would let their packets pass.
     pub const ENDED: u16 = 170;
     /// Multicast: below discovery, above a pod's other traffic.
@@ -228,11 +251,18 @@ pub const ENDED_IDLE_SECONDS: u16 = 150;
 /// Seconds for which nothing answers on a UDP conversation that was ended: long enough for the answers on their way,
 /// and short, since the receiver may have a conversation of its own between the same two ports.
 pub const ENDED_UDP_SECONDS: u16 = 10;
+/// Seconds for which others may speak for an address that the agent asks about: as long as its questions and their
+/// answers take.
+pub const PROBE_SECONDS: u16 = 2;
 /// Seconds for which an address that nobody has is not asked about again.
 pub const VACANT_SECONDS: u16 = 2;
 
 /// UDP port of VXLAN (RFC 7348 §5).
 pub const VXLAN_PORT: u16 = 4789;
+/// UDP port of Geneve (RFC 8926 §3.3).
+pub const GENEVE_PORT: u16 = 6081;
+/// IP protocol number of GRE (RFC 2784 §2).
+pub const GRE: u8 = 47;
 /// UDP ports of DHCP's servers and clients (RFC 2131 §4.1). Those of DHCPv6 talk between link-local addresses, which no
 /// packet crosses the fabric with.
 pub const DHCP: (u16, u16) = (67, 68);
@@ -265,11 +295,13 @@ pub enum Kind {
     Related = 11,
     /// Learned, for a while: a conversation was cut.
     Ended = 12,
+    /// For a moment: who else speaks for an address is heard.
+    Probe = 13,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Node,
         Kind::Pod,
         Kind::Drop,
@@ -282,12 +314,13 @@ impl Kind {
         Kind::Gate,
         Kind::Related,
         Kind::Ended,
+        Kind::Probe,
     ];
 
     /// Whether flows of this kind come from packets.
     #[must_use]
     pub const fn is_learned(self) -> bool {
-        !matches!(self, Kind::Node | Kind::Pod | Kind::Drop)
+        !matches!(self, Kind::Node | Kind::Pod | Kind::Drop | Kind::Probe)
     }
 
     /// One word for people and metric labels.
@@ -306,6 +339,7 @@ impl Kind {
             Kind::Gate => "gate",
             Kind::Related => "related",
             Kind::Ended => "ended",
+            Kind::Probe => "probe",
         }
     }
 }
@@ -345,11 +379,15 @@ pub enum Cause {
     DuplicateDetection = 14,
     /// A pod that answers DHCP clients.
     DhcpServer = 15,
+    /// A frame from the wire with an address of a pod or of this node.
+    SpoofedOnWire = 16,
+    /// A frame from the wire that is for nobody here.
+    WireStray = 17,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 15] = [
+    pub const ALL: [Cause; 17] = [
         Cause::UnknownPort,
         Cause::SpoofedMac,
         Cause::SpoofedIpv4,
@@ -365,6 +403,8 @@ impl Cause {
         Cause::TunnelPort,
         Cause::DuplicateDetection,
         Cause::DhcpServer,
+        Cause::SpoofedOnWire,
+        Cause::WireStray,
     ];
 
     /// One word for people and metric labels.
@@ -386,6 +426,8 @@ impl Cause {
             Cause::TunnelPort => "tunnel-port",
             Cause::DuplicateDetection => "duplicate-detection",
             Cause::DhcpServer => "dhcp-server",
+            Cause::SpoofedOnWire => "spoofed-on-wire",
+            Cause::WireStray => "wire-stray",
         }
     }
 }
@@ -465,13 +507,16 @@ pub const TUNNEL_METER: u32 = 2;
 /// receive must not lose its new conversations to the log.
 pub const LOG_METER: u32 = 3;
 
+/// Meter for packets that are larger than a tunnel carries.
+pub const OVERSIZE_METER: u32 = 4;
+
 /// Meter for new conversations that a pod opens.
 #[must_use]
 pub fn meter_out(zone: u16) -> u32 {
     FIRST_POD_METER + u32::from(zone) * 2
 }
 
-/// Meter for new conversations that tunnels bring to a pod.
+/// Meter for new conversations that tunnels and wires bring to a pod.
 #[must_use]
 pub fn meter_in(zone: u16) -> u32 {
     FIRST_POD_METER + u32::from(zone) * 2 + 1

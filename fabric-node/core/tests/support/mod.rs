@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use fabric_core::pipeline::learned::{Context, Part, Pods, Punt, Tracked, Tuple, Verdict, answer};
-use fabric_core::pipeline::site::{LocalPod, Rates, Site, Tunnel};
+use fabric_core::pipeline::site::{LocalPod, Rates, Segment, Site, Tunnel};
 use fabric_core::pipeline::statics::static_flows;
 use fabric_core::pipeline::vocabulary::{Origin, Table};
 use openflow::{Flow, FlowTable, Mac};
@@ -68,15 +68,18 @@ impl Scene {
             addresses: world.node(node).unwrap().addresses.clone(),
             local_mac: Some(Mac([0x02, 0, 0, 0, 0, 0xfe])),
             tunnels: BTreeMap::from([(Tunnel::Vxlan, 1)]),
+            uplinks: world.networks().filter_map(Segment::of).map(|segment| (segment.physical, 2)).collect(),
             ..Site::default()
         };
+        let largest_mtu = if site.uplinks.is_empty() { 1450 } else { 1500 };
+        let site = Site { carrier_mtu: 1500, largest_mtu, ..site };
         let mine = world.pods().filter(|pod| pod.node.as_deref() == Some(node));
         let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
             zone,
             port: 32768 + u32::from(zone),
             mac: Mac([0x0e, 0, 0, 0, 0, u8::try_from(zone).unwrap()]),
             addresses: pod.ips.clone(),
-            segment: None,
+            segment: pod.ips.first().and_then(|ip| Segment::of(world.network_of(*ip)?)),
             rates: Rates::default(),
         });
         let local = Local(pods.collect());
@@ -91,14 +94,15 @@ impl Scene {
         static_flows(&self.site, &self.world, &self.local.0)
     }
 
-    /// A line of a conversation file: `pod FROM TO PROTOCOL PORT` or `tunnel OUTER FROM TO PROTOCOL PORT`, and then,
+    /// A line of a conversation file: `pod FROM TO PROTOCOL PORT`, the same with `wire` for what a wire
+    /// brings, or `tunnel OUTER FROM TO PROTOCOL PORT`, and then,
     /// for packets that are no whole ones of a new conversation: `first` or `later` (fragments), `back` (an answer
     /// from that port) or `related` (an ICMP error); the last two are of a conversation that is *seen*.
     pub fn punt(&self, line: &str) -> Punt {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (tunnel, rest) = match words.as_slice() {
             ["tunnel", outer, rest @ ..] => (Some(outer.parse().unwrap()), rest),
-            ["pod", rest @ ..] => (None, rest),
+            ["pod" | "wire", rest @ ..] => (None, rest),
             _ => panic!("a conversation begins with pod or tunnel: {line}"),
         };
         let [from, to, protocol, port, kind @ ..] = rest else {
@@ -113,19 +117,32 @@ impl Scene {
             _ => panic!("nothing known of {kind:?}: {line}"),
         };
         let source: IpAddr = from.parse().unwrap();
-        let in_port = self.local.by_address(source).map_or(1, |pod| pod.port);
+        let destination: IpAddr = to.parse().unwrap();
+        let wire = words.first() == Some(&"wire");
+        let local = self.local.by_address(if wire { destination } else { source });
+        let segment = local.and_then(|pod| self.site.segment_number(pod.segment.as_ref()?));
+        let in_port = match segment {
+            Some(number) if wire => number >> 16,
+            _ => local.map_or(1, |pod| pod.port),
+        };
+        let (table, origin) = match tunnel {
+            Some(_) => (Table::Guard, Origin::Tunnel),
+            None if wire => (Table::Ingress, Origin::Physical),
+            None => (Table::Egress, Origin::Pod),
+        };
         let (port, other) = (port.parse().ok(), Some(40_000));
         let (source_port, port) = if reply { (port, other) } else { (other, port) };
         Punt {
-            table: if tunnel.is_some() { Table::Guard } else { Table::Egress },
-            origin: if tunnel.is_some() { Origin::Tunnel } else { Origin::Pod },
+            table,
+            origin,
             in_port,
+            segment,
             tunnel,
             asks_peer: false,
             tracked: Tracked { reply, related, seen: reply || related },
             tuple: Tuple {
                 source,
-                destination: to.parse().unwrap(),
+                destination,
                 traffic: Traffic { protocol: protocol.parse().unwrap(), port },
                 source_port,
                 part,

@@ -250,6 +250,7 @@ fn read(packet: &Packet) -> Punt {
         table: missed_in(reg0).unwrap(),
         origin: Origin::from_reg0(reg0).unwrap(),
         in_port: small(Field::IN_PORT),
+        segment: None,
         tunnel: outer.map(|outer| IpAddr::V4(outer.into())),
         asks_peer: reg0 & PEER != 0,
         tracked: Tracked {

@@ -129,6 +129,7 @@ impl Memory {
                 matches!(
                     entry.query(),
                     Query::Route { .. }
+                        | Query::Wire { .. }
                         | Query::TunnelSource { .. }
                         | Query::Gate { .. }
                         | Query::Vacant { .. }
@@ -184,11 +185,11 @@ impl Memory {
 
     /// A way that leads through a gate from here on, or no longer does.
     fn note_gate(&mut self, address: IpAddr, world: &World, concerned: &mut Concerned) {
-        let Some(guarded) = self.ways.get_mut(&address) else { return };
-        if std::mem::replace(guarded, is_gated(address, world)) == *guarded {
+        let Some(way) = self.ways.get_mut(&address) else { return };
+        if std::mem::replace(&mut way.gated, is_gated(address, world)) == way.gated {
             return;
         }
-        if *guarded {
+        if way.gated {
             concerned.gates.insert(address);
         }
         concerned.entries.extend(self.at(address));

@@ -78,7 +78,10 @@ impl Learned {
 
     /// Whether it goes with its pod: a way or the source behind a tunnel serves others too.
     fn is_of_pod(&self) -> bool {
-        !matches!(self.query, Query::Route { .. } | Query::TunnelSource { .. } | Query::Gate { .. })
+        !matches!(
+            self.query,
+            Query::Route { .. } | Query::Wire { .. } | Query::TunnelSource { .. } | Query::Gate { .. }
+        )
     }
 }
 
@@ -128,8 +131,17 @@ pub(super) struct Memory {
     by_zone: BTreeMap<u16, BTreeSet<(Instant, Id)>>,
     dormant: dormant::Index,
     subjects: Subjects,
-    /// Addresses that flows say the way to, with whether it leads through a gate.
-    ways: BTreeMap<IpAddr, bool>,
+    /// Addresses that flows say the way to.
+    ways: BTreeMap<IpAddr, Way>,
+}
+
+/// What is known of the ways to an address.
+#[derive(Debug, Default)]
+struct Way {
+    /// Whether they lead through a gate.
+    gated: bool,
+    /// How many flows say one: one for the fabric's, and one for each segment.
+    flows: u32,
 }
 
 impl Memory {
@@ -236,8 +248,10 @@ impl Memory {
         self.supersede(&learned);
         let hash = hash(learned.flow.table, learned.flow.priority, &learned.flow.matches);
         let (asker, used) = (learned.asker, learned.used);
-        if let Query::Route { destination } = learned.query {
-            self.ways.insert(destination, concerned::is_gated(destination, world));
+        if let Query::Route { destination } | Query::Wire { destination, .. } = learned.query {
+            let way = self.ways.entry(destination).or_default();
+            way.gated = concerned::is_gated(destination, world);
+            way.flows += 1;
         }
         let id = self.put(Entry::Flow(Box::new(learned)), world);
         self.by_flow.insert((hash, id));
@@ -283,8 +297,13 @@ impl Memory {
     fn unlist(&mut self, id: Id, learned: &Learned) {
         let Flow { table, priority, matches, .. } = &learned.flow;
         self.by_flow.remove(&(hash(*table, *priority, matches), id));
-        if let Query::Route { destination } = learned.query {
-            self.ways.remove(&destination);
+        if let Query::Route { destination } | Query::Wire { destination, .. } = learned.query
+            && let Some(way) = self.ways.get_mut(&destination)
+        {
+            way.flows = way.flows.saturating_sub(1);
+            if way.flows == 0 {
+                self.ways.remove(&destination);
+            }
         }
         if let Some(zone) = learned.asker
             && let Some(asked) = self.by_zone.get_mut(&zone)
@@ -335,6 +354,7 @@ fn addresses(query: &Query) -> impl Iterator<Item = IpAddr> + use<> {
     let (one, other) = match *query {
         Query::TunnelSource { source: address, .. }
         | Query::Route { destination: address }
+        | Query::Wire { destination: address, .. }
         | Query::Gate { destination: address }
         | Query::Vacant { destination: address, .. } => (Some(address), None),
         Query::Egress { question, part: Part::Back(_), .. }
@@ -358,6 +378,7 @@ fn subjects(query: &Query) -> impl Iterator<Item = (IpAddr, Direction)> + use<> 
         Query::Ended { question, .. } => (Some(question), Part::Whole),
         Query::TunnelSource { .. }
         | Query::Route { .. }
+        | Query::Wire { .. }
         | Query::Gate { .. }
         | Query::Vacant { .. }
         | Query::Related { .. } => (None, Part::Whole),
@@ -395,6 +416,10 @@ pub(super) fn zone(query: &Query) -> Option<u16> {
         | Query::Peer { zone, .. }
         | Query::Related { zone, .. }
         | Query::Ended { zone, .. } => Some(zone),
-        Query::TunnelSource { .. } | Query::Route { .. } | Query::Gate { .. } | Query::Vacant { .. } => None,
+        Query::TunnelSource { .. }
+        | Query::Route { .. }
+        | Query::Wire { .. }
+        | Query::Gate { .. }
+        | Query::Vacant { .. } => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use policy::{Direction, Location};
 
 use super::super::fields::SCTP;
@@ -9,7 +10,7 @@ use super::super::vocabulary::{Origin, Table};
 use super::decide::decide;
 use super::decision::Decision;
 use super::packet::{Course, Punt};
-use super::ways::{is_guarded, tunnel_address, tunnel_to};
+use super::ways::{is_guarded, is_judged_beyond, is_overlay, tunnel_address, tunnel_to};
 use super::{Context, Part, Pods, Query};
 
 /// What becomes of the packet.
@@ -51,7 +52,7 @@ pub fn answer<P: Pods>(punt: &Punt, context: &Context<'_, P>, patient: bool) -> 
         Table::Guard => answering.tunnelled(),
         Table::Egress => answering.egress(),
         Table::Route => answering.route(),
-        Table::Ingress => answering.ingress(),
+        Table::Ingress => answering.received(),
         _ => Verdict::Drop,
     };
     Answer { learned: answering.learned, verdict }
@@ -134,21 +135,33 @@ impl<P: Pods> Answering<'_, P> {
     /// The way there, and for a remote address the way back as well: established traffic never needs the agent.
     fn route(&mut self) -> Verdict {
         let to = self.punt.tuple.destination;
-        if self.punt.origin == Origin::Tunnel {
+        if matches!(self.punt.origin, Origin::Tunnel | Origin::Physical) {
             return Verdict::Drop;
+        }
+        let here = self.context.site.addresses.contains(&to);
+        if let Some(segment) = self.punt.segment.filter(|_| !here && !is_overlay(to, self.context)) {
+            return self.wire(segment, to);
         }
         if self.context.pods.by_address(to).is_some() {
             return self.ingress();
         }
-        if self.context.site.addresses.contains(&to) {
+        if here {
             return Verdict::Resume;
         }
         match self.context.world.locate(to) {
+            Location::Vacant { .. } if self.may_be_claimed(to) => Verdict::Wait(to),
+            Location::Vacant { .. } if !is_overlay(to, self.context) => {
+                self.resume_if(Query::Route { destination: to })
+            }
             Location::Outside => self.resume_if(Query::Route { destination: to }),
             Location::Pod { node, .. } | Location::Node(node) => match tunnel_to(&node, self.context) {
                 Some(tunnel) => {
                     self.ask(Query::TunnelSource { tunnel, source: to });
-                    if self.ask(Query::Route { destination: to }) { self.peer(to) } else { Verdict::Drop }
+                    let guarded = is_guarded(to, self.context);
+                    match self.ask(Query::Route { destination: to }) {
+                        true => self.peer(to, guarded),
+                        false => Verdict::Drop,
+                    }
                 }
                 None => self.unknown(to),
             },
@@ -156,14 +169,46 @@ impl<P: Pods> Answering<'_, P> {
         }
     }
 
+    /// From a pod of a segment to what the wire leads to. A packet that missed its way is not for a pod of the segment by
+    /// its hardware address, whatever its destination: that way is static.
+    fn wire(&mut self, segment: u32, to: IpAddr) -> Verdict {
+        let neighbour = self.context.pods.by_address(to).and_then(|pod| pod.segment.as_ref());
+        let number = neighbour.and_then(|of| self.context.site.segment_number(of));
+        if number == Some(segment) && self.punt.table != Table::Route {
+            return self.ingress();
+        }
+        if to.is_multicast() || self.is_broadcast(to) {
+            return Verdict::Resume;
+        }
+        let guarded = is_judged_beyond(to, self.context);
+        match self.ask(Query::Wire { segment, destination: to }) {
+            true => self.peer(to, guarded),
+            false => Verdict::Drop,
+        }
+    }
+
+    fn is_broadcast(&self, to: IpAddr) -> bool {
+        let IpAddr::V4(v4) = to else { return false };
+        let network = self.context.world.network_of(to);
+        let last = |cidr: &IpNet| cidr.broadcast() == to && cidr.prefix_len() < 31;
+        v4.is_broadcast() || network.is_some_and(|network| network.cidrs.iter().any(last))
+    }
+
+    /// Whether an address of a segment may be a pod's that is not known here yet.
+    fn may_be_claimed(&self, address: IpAddr) -> bool {
+        let world = self.context.world;
+        self.patient
+            && matches!(world.locate(address), Location::Vacant { .. })
+            && world.network_of(address).is_some_and(|network| network.usable(address))
+    }
+
     /// The other end of a new conversation with a pod of another node, where that has a say in it.
-    fn peer(&mut self, to: IpAddr) -> Verdict {
+    fn peer(&mut self, to: IpAddr, guarded: bool) -> Verdict {
         let new = self.punt.asks_peer || self.punt.table == Table::Egress;
         let part = match self.punt.course() {
             Course::Judged(part) if new && self.punt.tuple.traffic.protocol != SCTP => part,
             _ => return Verdict::Resume,
         };
-        let guarded = is_guarded(to, self.context);
         if guarded {
             self.ask(Query::Gate { destination: to });
         }
@@ -184,6 +229,22 @@ impl<P: Pods> Answering<'_, P> {
         }
         self.ask(Query::Vacant { port: self.punt.in_port, destination: to });
         Verdict::Drop
+    }
+
+    /// What misses at the receiver's end. Of what came by the wire, the way back is not known yet.
+    fn received(&mut self) -> Verdict {
+        let source = self.punt.tuple.source;
+        let by_wire = self.punt.segment.filter(|_| self.punt.origin == Origin::Physical);
+        if by_wire.is_some() && self.may_be_claimed(source) {
+            return Verdict::Wait(source);
+        }
+        let verdict = self.ingress();
+        if let Some(segment) = by_wire
+            && verdict == Verdict::Resume
+        {
+            self.ask(Query::Wire { segment, destination: source });
+        }
+        verdict
     }
 
     fn ingress(&mut self) -> Verdict {

@@ -2,7 +2,7 @@
 
 use super::decision::Decision;
 use super::verdict::{egress, ended, ingress, peer, related};
-use super::ways::{gate, route, tunnel_source, vacant};
+use super::ways::{gate, route, tunnel_source, vacant, wire};
 use super::{Context, Pods, Query};
 
 /// Answers a query; `None` where nothing can be said: the pod is gone, the address is delivered by static flows, or
@@ -15,6 +15,7 @@ pub fn decide<P: Pods>(query: &Query, context: &Context<'_, P>) -> Option<Decisi
         Query::Ingress { zone, question, part } => ingress(*zone, question, *part, context),
         Query::Peer { zone, question, part } => peer(*zone, question, *part, context),
         Query::Route { destination } => route(*destination, context),
+        Query::Wire { segment, destination } => wire(*segment, *destination, context),
         Query::Gate { destination } => gate(*destination, context),
         Query::Vacant { port, destination } => vacant(*port, *destination, context),
         Query::Related { zone, direction } => related(*zone, *direction, context),

@@ -50,6 +50,13 @@ pub enum Query {
         /// The address.
         destination: IpAddr,
     },
+    /// Which way does this address lie for pods of a segment?
+    Wire {
+        /// The segment, as the register has it.
+        segment: u32,
+        /// The address; none of an overlay Network.
+        destination: IpAddr,
+    },
     /// May the pod of this zone receive this?
     Ingress {
         /// Zone of the receiving pod.
@@ -120,7 +127,7 @@ impl Query {
         match self {
             Query::TunnelSource { .. } => Kind::TunnelSource,
             Query::Egress { .. } => Kind::Egress,
-            Query::Route { .. } => Kind::Route,
+            Query::Route { .. } | Query::Wire { .. } => Kind::Route,
             Query::Ingress { .. } => Kind::Ingress,
             Query::Vacant { .. } => Kind::Vacant,
             Query::Peer { .. } => Kind::Peer,

@@ -11,7 +11,9 @@ use openflow::message::PacketIn;
 use policy::{Direction, Question, Traffic};
 
 use super::super::fields::{SCTP, has_ports, state};
-use super::super::vocabulary::{Cookie, DENIED, Kind, Origin, PEER, REG_FLAGS, SEEN, Table, missed_in};
+use super::super::vocabulary::{
+    Cookie, DENIED, Kind, Origin, PEER, REG_FLAGS, REG_SEGMENT, SEEN, Table, missed_in,
+};
 use super::Part;
 
 /// The ends of a conversation, as one packet shows them.
@@ -60,6 +62,8 @@ pub struct Punt {
     pub origin: Origin,
     /// The OpenFlow port it came in by.
     pub in_port: u32,
+    /// The segment that it is of, as the register has it.
+    pub segment: Option<u32>,
     /// Outer source, for a packet from a tunnel.
     pub tunnel: Option<IpAddr>,
     /// Whether the receiver's end has yet to be asked: see [`PEER`].
@@ -109,6 +113,7 @@ impl Punt {
             table: missed_in(flags).ok_or(PuntError::Metadata("a missed table"))?,
             origin: Origin::from_reg0(flags).ok_or(PuntError::Metadata("an origin"))?,
             in_port: small(packet_in, Field::IN_PORT).ok_or(PuntError::Metadata("in_port"))?,
+            segment: small(packet_in, REG_SEGMENT).filter(|segment| *segment != 0),
             tunnel: tunnel.or_else(tunnel_v6),
             asks_peer: flags & PEER != 0,
             tracked: Tracked::read(packet_in),

@@ -7,7 +7,7 @@ use policy::{Direction, Family, Question, Traffic};
 
 use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, UDP, has_ports};
 use super::super::site::LocalPod;
-use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, Table, priority};
+use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, REG_SEGMENT, Table, priority};
 use super::{Part, Pods, Query};
 
 /// The query that a flow of an earlier run answered, with the first packet of its region
@@ -36,7 +36,13 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
             let (question, part) = sample(flow, Direction::Ingress, (subject, peer))?;
             Some(Query::Peer { zone: pod.zone, question, part })
         }
-        Kind::Route => Some(Query::Route { destination: destination(matches)? }),
+        Kind::Route => {
+            let destination = destination(matches)?;
+            Some(match small(matches, REG_SEGMENT) {
+                Some(segment) => Query::Wire { segment, destination },
+                None => Query::Route { destination },
+            })
+        }
         Kind::Gate => Some(Query::Gate { destination: destination(matches)? }),
         Kind::Related => match flow.table {
             table if table == Table::Egress.id() => {
@@ -45,7 +51,7 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
             _ => Some(Query::Related { zone: receiver(matches, pods)?.zone, direction: Direction::Ingress }),
         },
         Kind::Ended => ended(flow, pods),
-        Kind::Vacant | Kind::Node | Kind::Pod | Kind::Drop => None,
+        Kind::Vacant | Kind::Probe | Kind::Node | Kind::Pod | Kind::Drop => None,
     }
 }
 

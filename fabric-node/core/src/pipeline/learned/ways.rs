@@ -4,12 +4,17 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use openflow::{Action, Field, Match};
-use policy::{Location, Name, Resident};
+use policy::{Location, Mode, Name, Resident};
 
-use super::super::fields::{clear_retry, destination, flags, from, go, host, set, set_flags, source};
+use super::super::fields::{
+    clear_retry, destination, flags, from, go, host, set, set_flags, source, to_wire,
+};
 use super::super::site::TunnelPort;
 use super::super::statics::to_host;
-use super::super::vocabulary::{Kind, Origin, PEER, REG_OUTPUT, RETRY, TO_NODE, Table, octets, stable_id};
+use super::super::vocabulary::{
+    Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SCRATCH, REG_SEGMENT, RETRY, TO_NODE, Table, octets,
+    stable_id, too_large,
+};
 use super::decision::{Decision, lasting, momentary};
 use super::{Context, Pods};
 
@@ -51,13 +56,13 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
         return None;
     }
     let (prefix, (way, actions)) = match context.world.locate(to) {
-        Location::Pod { node, network, .. } => {
-            let port = context.site.tunnel_of(context.world.network(&network)?)?;
-            (host(to), to_peer(tunnel_to(&node, context)?, port, false))
+        Location::Pod { node, .. } => {
+            let port = context.site.tunnel_for(context.world, to)?;
+            (host(to), to_peer(tunnel_to(&node, context)?, port, false, context))
         }
         Location::Node(node) => {
-            let port = context.site.tunnel_for_nodes(context.world, to)?;
-            (host(to), to_peer(tunnel_to(&node, context)?, port, true))
+            let port = context.site.tunnel_for(context.world, to)?;
+            (host(to), to_peer(tunnel_to(&node, context)?, port, true, context))
         }
         // The host's own loopback is nobody's way, whatever its kernel is told to do with such packets.
         Location::Outside if to.is_loopback() => return None,
@@ -65,21 +70,60 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
             let mac = context.site.local_mac?;
             (outside(to, context), (mac.0.to_vec(), to_host(mac)))
         }
-        Location::Vacant { .. } => return None,
+        Location::Vacant { .. } if is_overlay(to, context) => return None,
+        // Nobody's pod in a VLAN's prefix is a machine on it.
+        Location::Vacant { .. } => {
+            let mac = context.site.local_mac?;
+            (host(to), (mac.0.to_vec(), to_host(mac)))
+        }
     };
     // To a receiver that has a say in it there is no way for packets that it was not asked about.
     let asked = if is_guarded(to, context) { PEER } else { 0 };
     let id =
         stable_id(&[b"route", &octets(prefix.addr()), &[prefix.prefix_len()], &way, &asked.to_be_bytes()]);
-    let matches = destination(flags(0, Origin::Tunnel.bit() | asked), prefix);
+    // From a segment the fabric is the way to overlays only.
+    let off_segment = if is_overlay(to, context) { 0 } else { ON_SEGMENT };
+    let matches = destination(flags(0, Origin::Tunnel.bit() | asked | off_segment), prefix);
     let mut flow = lasting(Kind::Route, id, Table::Route, matches);
     flow.actions = actions;
     Some(Decision::plain(flow, true))
 }
 
+/// For pods of a segment: by its wire, as the frame is. Everything lies there but this node and the overlays.
+pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
+    let here = context.site.addresses.contains(&to) || is_overlay(to, context);
+    if here || to.is_multicast() || to.is_loopback() || !context.site.has_uplink_of(segment) {
+        return None;
+    }
+    let prefix = match context.world.locate(to) {
+        Location::Outside => outside(to, context),
+        Location::Pod { .. } | Location::Node(_) | Location::Vacant { .. } => host(to),
+    };
+    let asked = if is_judged_beyond(to, context) { PEER } else { 0 };
+    let id = stable_id(&[
+        b"wire",
+        &segment.to_be_bytes(),
+        &octets(prefix.addr()),
+        &[prefix.prefix_len()],
+        &asked.to_be_bytes(),
+    ]);
+    let from_pod = flags(Origin::Pod.bit(), Origin::Pod.bit() | asked).with(REG_SEGMENT, segment);
+    let mut flow = lasting(Kind::Route, id, Table::Route, destination(from_pod, prefix));
+    flow.actions = vec![clear_retry()];
+    flow.actions.extend(to_wire(segment));
+    flow.actions.extend([set(REG_OUTPUT, segment >> 16), go(Table::Output)]);
+    Some(Decision::plain(flow, true))
+}
+
+/// Whether an address is of an overlay Network.
+pub(super) fn is_overlay<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    let network = context.world.network_of(address);
+    network.is_some_and(|network| matches!(network.mode, Mode::Overlay { .. }))
+}
+
 /// Sends new conversations to a guarded receiver of another node back to Egress, which asks for the other end.
 pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
-    if !is_guarded(to, context) {
+    if !is_judged_beyond(to, context) {
         return None;
     }
     let id = stable_id(&[b"gate", &octets(to)]);
@@ -92,9 +136,18 @@ pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Deci
 /// Whether the address is a pod's of another node about which policies say who may reach it, or may say so: of a pod that
 /// is not known yet nobody can tell.
 pub(super) fn is_guarded<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    !is_here(address, context) && has_a_say(address, context)
+}
+
+/// The same for senders on a segment, which reach pods of other segments of this node by the wire too.
+pub(super) fn is_judged_beyond<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
+    let here = context.pods.by_address(address).is_some_and(|pod| pod.segment.is_none());
+    !here && !context.site.addresses.contains(&address) && has_a_say(address, context)
+}
+
+fn has_a_say<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
     let world = context.world;
-    !is_here(address, context)
-        && matches!(world.locate(address), Location::Pod { .. })
+    matches!(world.locate(address), Location::Pod { .. })
         && (world.is_guarded(address) || matches!(world.resident(address), Resident::Unknown))
 }
 
@@ -102,8 +155,16 @@ fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
     context.pods.by_address(address).is_some() || context.site.addresses.contains(&address)
 }
 
+/// Bytes before the IP header of a packet on its way into a tunnel.
+const ETHERNET_HEADER: u32 = 14;
+
 /// What tells the way from others, and the actions.
-fn to_peer(peer: IpAddr, tunnel: TunnelPort, to_node: bool) -> (Vec<u8>, Vec<Action>) {
+fn to_peer<P>(
+    peer: IpAddr,
+    tunnel: TunnelPort,
+    to_node: bool,
+    context: &Context<'_, P>,
+) -> (Vec<u8>, Vec<Action>) {
     let mut way = octets(peer);
     way.extend(tunnel.vni.to_be_bytes());
     way.extend(tunnel.port.to_be_bytes());
@@ -112,14 +173,20 @@ fn to_peer(peer: IpAddr, tunnel: TunnelPort, to_node: bool) -> (Vec<u8>, Vec<Act
         IpAddr::V4(v4) => set(Field::TUN_DST, v4),
         IpAddr::V6(v6) => set(Field::TUN_IPV6_DST, v6),
     };
-    let actions = vec![
+    let mut actions = vec![
         set_flags(if to_node { TO_NODE } else { 0 }, RETRY | TO_NODE),
         Action::DecTtl,
         outer,
         set(Field::TUN_ID, u64::from(tunnel.vni)),
         set(REG_OUTPUT, tunnel.port),
-        go(Table::Output),
     ];
+    if let Some(limit) = context.site.limit(tunnel.kind, peer) {
+        way.extend(limit.to_be_bytes());
+        actions.push(set(REG_SCRATCH, limit));
+        let bytes = u16::try_from(limit + ETHERNET_HEADER).unwrap_or(u16::MAX);
+        actions.push(Action::CheckPktLarger { dst: too_large(), bytes });
+    }
+    actions.push(go(Table::Output));
     (way, actions)
 }
 

@@ -1,20 +1,23 @@
 //! Static flows of the node itself.
 
+use std::collections::BTreeSet;
+
 use openflow::message::MeterMod;
-use openflow::{Action, Field, Flow, Match, Subfield, port};
-use policy::{Family, World};
+use openflow::{Action, Controller, Field, Flow, Match, Subfield, port};
+use policy::{Family, Mode, World};
 
 use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, commit_noted, copy, destination,
-    discovery, flags, forward, from, go, host, ip, not_from, note_protocol, set, set_flags, source, state,
+    discovery, flags, forward, from, go, host, ip, note_protocol, set, set_flags, source, state,
 };
-use super::super::site::{LocalPod, Site};
+use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
-    ANSWER, COMMIT, Cause, DHCP, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER, Origin, REG_FLAGS,
-    REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TUNNEL_METER, Table, VXLAN_PORT,
-    priority,
+    ANSWER, COMMIT, Cause, DHCP, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER,
+    ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, OVERSIZE_METER, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH,
+    REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::pod::{ask, punt_meter};
+use super::segment::segment_flows;
 use super::{drop_for, flow, miss};
 
 /// The id that stands in the `ct_label` of conversations that the node's own rules allow.
@@ -22,18 +25,15 @@ pub const OWN_NODE: u64 = 1;
 
 /// Static flows of the node itself, those of the VLANs that its pods are in among them.
 #[must_use]
-pub fn node_flows<'a>(
-    site: &Site,
-    world: &World,
-    _pods: impl IntoIterator<Item = &'a LocalPod>,
-) -> Vec<Flow> {
+pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item = &'a LocalPod>) -> Vec<Flow> {
     let mut flows = classify(site);
+    flows.extend(segment_flows(site, world, pods));
     flows.extend(guard(world));
     flows.extend(neighbour());
     flows.extend(conversations());
     flows.extend(route(site));
     flows.extend(ingress(site));
-    flows.extend(output());
+    flows.extend(output(site, world));
     flows.push(miss(Table::Egress, 0, 0));
     flows.push(node(Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
     flows.push(node(Table::Punt, priority::CAUSE, from(Origin::Tunnel), ask(TUNNEL_METER)));
@@ -43,7 +43,10 @@ pub fn node_flows<'a>(
 /// The node's meters: `rate` punts a second.
 #[must_use]
 pub fn node_meters(rate: u32) -> Vec<MeterMod> {
-    [HOST_METER, TUNNEL_METER, LOG_METER].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
+    [HOST_METER, TUNNEL_METER, LOG_METER, OVERSIZE_METER]
+        .into_iter()
+        .flat_map(|id| punt_meter(id, rate))
+        .collect()
 }
 
 fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
@@ -70,16 +73,14 @@ fn guard(world: &World) -> Vec<Flow> {
     let table = Table::Guard;
     let pod = || from(Origin::Pod);
     let tagged = pod().with_mask(Field::VLAN_TCI, 0x1000u16, 0x1000u16);
-    let multicast_v4 = ip(not_from(Origin::Physical), Family::V4).with_mask(
+    let off_segment = || flags(0, ON_SEGMENT);
+    let multicast_v4 = ip(off_segment(), Family::V4).with_mask(
         Field::IPV4_DST,
         std::net::Ipv4Addr::new(224, 0, 0, 0),
         std::net::Ipv4Addr::new(224, 0, 0, 0),
     );
-    let multicast_v6 = ip(not_from(Origin::Physical), Family::V6).with_mask(
-        Field::IPV6_DST,
-        0xff_u128 << 120,
-        0xff_u128 << 120,
-    );
+    let multicast_v6 =
+        ip(off_segment(), Family::V6).with_mask(Field::IPV6_DST, 0xff_u128 << 120, 0xff_u128 << 120);
     let (server, client) = DHCP;
     let dhcp = ip(pod(), Family::V4).with(Field::IP_PROTO, UDP);
     let dhcp = dhcp.with(Field::UDP_SRC, server).with(Field::UDP_DST, client);
@@ -98,7 +99,8 @@ fn guard(world: &World) -> Vec<Flow> {
         node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Route)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
-    for cidr in world.networks().flat_map(|network| network.cidrs.iter()) {
+    let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
+    for cidr in overlays.flat_map(|network| network.cidrs.iter()) {
         let matches = source(from(Origin::Host), *cidr);
         flows.push(drop_for(Cause::SpoofedByHost, table, priority::FIRST, matches));
     }
@@ -108,7 +110,7 @@ fn guard(world: &World) -> Vec<Flow> {
 /// In the overlay the switch answers a pod for every address with the router's hardware address.
 fn neighbour() -> Vec<Flow> {
     let table = Table::Neighbour;
-    let request = Match::new().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_OP, 1u16);
+    let request = flags(0, ON_SEGMENT).with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_OP, 1u16);
     let reply = Action::Output { port: port::IN_PORT, max_len: 0 };
     let answer_flag = discovery(Match::new().with_mask(REG_FLAGS, ANSWER, ANSWER), ADVERTISEMENT);
     vec![
@@ -132,7 +134,7 @@ fn neighbour() -> Vec<Flow> {
         node(
             table,
             priority::STATIC,
-            discovery(Match::new().with_mask(REG_FLAGS, 0u32, ANSWER), SOLICITATION),
+            discovery(flags(0, ANSWER | ON_SEGMENT), SOLICITATION),
             vec![
                 copy(Field::ETH_SRC, Field::ETH_DST),
                 set(Field::ETH_SRC, ROUTER_MAC),
@@ -225,21 +227,36 @@ fn ingress(site: &Site) -> Vec<Flow> {
 /// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric. Neither to a
 /// place outside, which may be another address of a node and sees the packet come from this node. Connection tracking
 /// knows the ports of a first fragment too, which the packet does not show.
-fn output() -> Vec<Flow> {
+fn output(site: &Site, world: &World) -> Vec<Flow> {
     let (tracked, invalid, reply) = (state::TRACKED, state::INVALID, state::REPLY);
-    let tunnel = flags(Origin::Pod.bit() | TO_NODE, Origin::Pod.bit() | TO_NODE)
-        .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
-        .with(Field::CT_NW_PROTO, UDP)
-        .with(Field::CT_TP_DST, VXLAN_PORT);
+    let opens = |protocol: u8| {
+        flags(Origin::Pod.bit() | TO_NODE, Origin::Pod.bit() | TO_NODE)
+            .with_mask(Field::CT_STATE, tracked, tracked | invalid | reply)
+            .with(Field::CT_NW_PROTO, protocol)
+    };
+    let tunnels = site.tunnels.keys().chain(&[Tunnel::Vxlan]).collect::<BTreeSet<_>>();
+    let tunnels = tunnels.into_iter().map(|kind| match kind {
+        Tunnel::Vxlan => opens(UDP).with(Field::CT_TP_DST, VXLAN_PORT),
+        Tunnel::Geneve => opens(UDP).with(Field::CT_TP_DST, GENEVE_PORT),
+        Tunnel::Gre => opens(GRE),
+    });
     let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
-    let mut flows = vec![
-        drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel),
-        node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]),
-    ];
+    let mut flows: Vec<Flow> =
+        tunnels.map(|tunnel| drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)).collect();
+    flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]));
+    flows.extend(oversize(site, world));
     for family in Family::ALL {
         let noted = ip(flags(COMMIT, COMMIT), family);
         let actions = vec![set_flags(0, COMMIT), commit_noted(), send.clone()];
         flows.push(node(Table::Output, priority::STATIC, noted, actions));
     }
     flows
+}
+
+/// Packets that the tunnel they are on their way to does not carry: their head goes to the agent, which tells the sender.
+fn oversize(site: &Site, world: &World) -> Option<Flow> {
+    let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
+    let tell = vec![Action::Meter(OVERSIZE_METER), Action::Controller(head)];
+    let too_large = flags(TOO_LARGE, TOO_LARGE);
+    site.may_overfill(world).then(|| node(Table::Output, priority::FIRST + 1, too_large, tell))
 }

@@ -7,20 +7,35 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::Family;
 
 use super::super::fields::{
-    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, from, go, host, set, source, track,
+    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, flags, go, host, set, source, track,
 };
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
-    Cause, Kind, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC, Table,
-    meter_in, meter_out, priority,
+    Cause, Kind, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
+    Table, meter_in, meter_out, priority,
 };
+use super::segment::{marks as segment_marks, pod_on_segment};
 use super::{drop_for, flow};
 
 /// Static flows of one local pod.
+///
+/// A pod on a segment whose uplink has no port is cut off: nothing could tell its frames from another segment's.
 #[must_use]
-pub fn pod_flows(_site: &Site, pod: &LocalPod) -> Vec<Flow> {
-    let mut flows = classify(pod);
-    flows.extend(guard(pod));
+pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
+    let mut flows = Vec::new();
+    match &pod.segment {
+        None => {
+            flows.extend(classify(pod, marks(pod)));
+            flows.extend(guard(pod));
+            flows.extend(pod.addresses.iter().flat_map(|address| answered(pod, *address)));
+        }
+        Some(segment) => {
+            let Some(number) = site.segment_number(segment) else { return Vec::new() };
+            flows.extend(classify(pod, segment_marks(pod, number)));
+            flows.extend(guard(pod));
+            flows.extend(pod_on_segment(pod, number));
+        }
+    }
     flows.extend(pod.addresses.iter().map(|address| deliver(pod, *address)));
     flows.extend(punt(pod));
     flows
@@ -40,16 +55,15 @@ fn by_port(pod: &LocalPod) -> Match {
     Match::new().with(Field::IN_PORT, pod.port)
 }
 
-fn classify(pod: &LocalPod) -> Vec<Flow> {
+fn marks(pod: &LocalPod) -> Vec<Action> {
+    vec![set(REG_FLAGS, Origin::Pod.bit()), set(REG_ZONE_OUT, u32::from(pod.zone))]
+}
+
+fn classify(pod: &LocalPod, mut actions: Vec<Action>) -> Vec<Flow> {
+    actions.push(go(Table::Guard));
     let own_mac = by_port(pod).with(Field::ETH_SRC, pod.mac);
     vec![
-        own(
-            pod,
-            Table::Classify,
-            priority::STATIC,
-            own_mac,
-            vec![set(REG_FLAGS, Origin::Pod.bit()), set(REG_ZONE_OUT, u32::from(pod.zone)), go(Table::Guard)],
-        ),
+        own(pod, Table::Classify, priority::STATIC, own_mac, actions),
         drop_for(Cause::SpoofedMac, Table::Classify, priority::CAUSE, by_port(pod)),
     ]
 }
@@ -66,28 +80,24 @@ fn guard(pod: &LocalPod) -> Vec<Flow> {
             source(by_port(pod), host(*address)),
             vec![track(REG_ZONE_OUT, Table::StateOut)],
         ));
-        match address {
-            IpAddr::V4(v4) => {
-                let arp = by_port(pod)
-                    .with(Field::ETH_TYPE, ETH_ARP)
-                    .with(Field::ARP_SHA, pod.mac)
-                    .with(Field::ARP_SPA, *v4);
-                flows.push(own(
-                    pod,
-                    Table::Guard,
-                    priority::DISCOVERY,
-                    arp.clone().with(Field::ARP_TPA, *v4),
-                    vec![],
-                ));
-                flows.push(own(pod, Table::Guard, priority::STATIC, arp, vec![go(Table::Neighbour)]));
-            }
-            IpAddr::V6(_) => any_v6 = true,
-        }
+        any_v6 |= address.is_ipv6();
     }
     if any_v6 {
         flows.extend(guard_discovery(pod));
     }
     flows
+}
+
+/// In the overlay the switch answers for every address but the pod's own: nobody else may have that.
+fn answered(pod: &LocalPod, address: IpAddr) -> Vec<Flow> {
+    let IpAddr::V4(v4) = address else { return Vec::new() };
+    let arp =
+        by_port(pod).with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_SHA, pod.mac).with(Field::ARP_SPA, v4);
+    let own_address = arp.clone().with(Field::ARP_TPA, v4);
+    vec![
+        own(pod, Table::Guard, priority::DISCOVERY, own_address, vec![]),
+        own(pod, Table::Guard, priority::STATIC, arp, vec![go(Table::Neighbour)]),
+    ]
 }
 
 /// A solicitation shows the pod's own hardware address and one of its own sources.
@@ -106,13 +116,15 @@ fn guard_discovery(pod: &LocalPod) -> Vec<Flow> {
     flows
 }
 
-/// The last hop, static: established traffic to a local pod never needs the agent.
+/// The last hop, static: established traffic to a local pod never needs the agent. From one segment to another the way
+/// is that of the company's router.
 fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
+    let arrived = if pod.segment.is_some() { flags(0, ON_SEGMENT) } else { Match::new() };
     own(
         pod,
         Table::Route,
         priority::STATIC,
-        destination(Match::new(), host(address)),
+        destination(arrived, host(address)),
         vec![
             clear_retry(),
             set(Field::ETH_SRC, ROUTER_MAC),
@@ -125,11 +137,12 @@ fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
     )
 }
 
-/// What the pod opens is charged to it, and so is what tunnels bring to it.
+/// What the pod opens is charged to it, and so is what tunnels and wires bring to it.
 fn punt(pod: &LocalPod) -> Vec<Flow> {
     let mut flows = vec![own(pod, Table::Punt, priority::STATIC, by_port(pod), ask(meter_out(pod.zone)))];
     for address in &pod.addresses {
-        let inbound = destination(from(Origin::Tunnel), host(*address));
+        let own_side = Origin::Pod.bit() | Origin::Host.bit();
+        let inbound = destination(flags(0, own_side), host(*address));
         flows.push(own(pod, Table::Punt, priority::STATIC, inbound, ask(meter_in(pod.zone))));
     }
     flows

@@ -1,0 +1,275 @@
+//! Static flows of the segments that pods of this node are in: the VLANs of physical networks.
+//!
+//! A segment is a wire, and the bridge is one of its switches: frames between a pod and the wire, or two pods of the
+//! segment, keep their addresses and their time to live. What is to reach everybody goes by one flow a segment that
+//! lists its ports: the switch copies without asking, and never back to where a frame came from. ARP and neighbour
+//! discovery reach every pod; other multicast, which nobody can be asked about for each of its receivers, reaches the
+//! pods that nothing isolates.
+//!
+//! From the wire only that passes which is for a pod of the segment, and what nobody here says of himself: no frame with
+//! the hardware address of a pod, none that speaks for a pod's address in its own segment, none of an overlay pod or of
+//! this node. A pod of another segment of this node does come by the wire with its own address: by the router.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use openflow::{Action, Controller, Field, Flow, Mac, Match};
+use policy::{Family, Mode, World};
+
+use super::super::fields::{
+    ADVERTISEMENT, ETH_ARP, SOLICITATION, clear_retry, destination, discovery, flags, from, go, host, ip,
+    set, source, to_wire, track,
+};
+use super::super::site::{LocalPod, Segment, Site};
+use super::super::vocabulary::{
+    COPY_LENGTH, Cause, Kind, LOG_METER, ON_SEGMENT, Origin, PROBE_SECONDS, PROBED, REG_FLAGS, REG_OUTPUT,
+    REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
+};
+use super::{drop_for, flow};
+
+/// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
+const LISTENERS: u8 = 143;
+/// Who hears those reports (RFC 3810 §5.2.14).
+const ALL_MLD_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
+/// The bit of a hardware address that says: for several (IEEE 802).
+const GROUP: Mac = Mac([1, 0, 0, 0, 0, 0]);
+
+/// Flows of the segments of some pods, and of what comes by their wires.
+pub fn segment_flows<'a>(
+    site: &Site,
+    world: &World,
+    pods: impl IntoIterator<Item = &'a LocalPod>,
+) -> Vec<Flow> {
+    let mut segments: BTreeMap<u32, (&Segment, Vec<&LocalPod>)> = BTreeMap::new();
+    for pod in pods {
+        if let Some(segment) = &pod.segment
+            && let Some(number) = site.segment_number(segment)
+        {
+            segments.entry(number).or_insert((segment, Vec::new())).1.push(pod);
+        }
+    }
+    if segments.is_empty() {
+        return Vec::new();
+    }
+    let mut flows = wire(site, world);
+    for (number, (segment, pods)) in segments {
+        flows.push(arrives(number, segment));
+        let everybody: Vec<u32> = pods.iter().map(|pod| pod.port).collect();
+        flows.push(flood(Table::Neighbour, number, &everybody));
+        let open = pods.iter().filter(|pod| pod.addresses.iter().all(|address| world.is_open(*address)));
+        let open: Vec<u32> = open.map(|pod| pod.port).collect();
+        flows.push(flood(Table::Route, number, &open));
+        let stays = of(number, Origin::Pod);
+        flows.push(node(Table::Neighbour, priority::CAUSE, stays, out_by_wire(number)));
+    }
+    flows
+}
+
+/// What comes by any wire; and reports of listeners, without which a switch in between may keep solicitations back.
+fn wire(site: &Site, world: &World) -> Vec<Flow> {
+    let table = Table::Guard;
+    let arrived = || from(Origin::Physical);
+    let reports = discovery(flags(Origin::Pod.bit() | ON_SEGMENT, Origin::Pod.bit() | ON_SEGMENT), LISTENERS)
+        .with(Field::IPV6_DST, ALL_MLD_ROUTERS);
+    let mut flows = vec![
+        node(table, priority::CAUSE, arrived().with(Field::ETH_TYPE, ETH_ARP), vec![go(Table::Neighbour)]),
+        node(table, priority::DISCOVERY, reports, vec![go(Table::Neighbour)]),
+        drop_for(Cause::WireStray, Table::Route, priority::OFF_SEGMENT, arrived()),
+    ];
+    for kind in [SOLICITATION, ADVERTISEMENT] {
+        let matches = discovery(arrived(), kind);
+        flows.push(node(table, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]));
+    }
+    for family in Family::ALL {
+        flows.push(node(table, priority::CAUSE, ip(arrived(), family), vec![go(Table::Route)]));
+    }
+    let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
+    let inside = overlays.flat_map(|network| network.cidrs.iter().copied());
+    for alien in inside.chain(site.addresses.iter().map(|address| host(*address))) {
+        let matches = source(arrived(), alien);
+        flows.push(drop_for(Cause::SpoofedOnWire, table, priority::FIRST, matches));
+    }
+    flows
+}
+
+/// Frames of a VLAN that pods are in lose its tag; those of others come to nobody.
+fn arrives(number: u32, segment: &Segment) -> Flow {
+    let tag = number & 0xffff;
+    let untag = segment.vlan.map(|_| Action::PopVlan);
+    let matches = Match::new().with(Field::IN_PORT, number >> 16).with_mask(Field::VLAN_TCI, tag, 0x1fffu16);
+    let mut actions = vec![set(REG_FLAGS, Origin::Physical.bit() | ON_SEGMENT), set(REG_SEGMENT, number)];
+    actions.extend(untag);
+    actions.push(go(Table::Guard));
+    node(Table::Classify, priority::STATIC, matches, actions)
+}
+
+/// One copy for each of the ports, and one for the wire.
+fn flood(table: Table, number: u32, ports: &[u32]) -> Flow {
+    let matches = Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
+    let mut actions: Vec<Action> =
+        ports.iter().map(|port| Action::Output { port: *port, max_len: 0 }).collect();
+    actions.extend(out_by_wire(number));
+    node(table, priority::SEGMENT, matches, actions)
+}
+
+/// Flows that let the agent hear, for a moment, who on the wire speaks for an address or asks whether he may: copies of
+/// such frames, with [`PROBED`]. They go on as they would without.
+#[must_use]
+pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
+    let arrived = || of(number, Origin::Physical);
+    let arp = || arrived().with(Field::ETH_TYPE, ETH_ARP);
+    let heard = match address {
+        IpAddr::V4(v4) => [
+            arp().with(Field::ARP_SPA, v4),
+            arp().with(Field::ARP_SPA, Ipv4Addr::UNSPECIFIED).with(Field::ARP_TPA, v4),
+        ],
+        IpAddr::V6(v6) => [
+            discovery(arrived(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
+            discovery(arrived(), SOLICITATION)
+                .with(Field::IPV6_SRC, Ipv6Addr::UNSPECIFIED)
+                .with(Field::ND_TARGET, v6),
+        ],
+    };
+    let copy = Controller { max_len: COPY_LENGTH, userdata: vec![PROBED], ..Controller::default() };
+    let id = stable_id(&[b"probe", &number.to_be_bytes(), &octets(address)]);
+    heard
+        .map(|matches| Flow {
+            hard_timeout: PROBE_SECONDS,
+            ..flow(
+                Kind::Probe,
+                id,
+                Table::Guard,
+                priority::FIRST + 1,
+                matches,
+                vec![Action::Meter(LOG_METER), Action::Controller(copy.clone()), go(Table::Neighbour)],
+            )
+        })
+        .into()
+}
+
+/// What happens to a frame of the agent's own that is for a wire.
+#[must_use]
+pub fn out_by_wire(number: u32) -> Vec<Action> {
+    let mut actions = to_wire(number);
+    actions.push(Action::Output { port: number >> 16, max_len: 0 });
+    actions
+}
+
+/// What happens to a frame of the agent's own that is for everybody on a segment that has pods here.
+#[must_use]
+pub fn to_everybody(number: u32) -> Vec<Action> {
+    vec![set(REG_SEGMENT, number), go(Table::Neighbour)]
+}
+
+/// Flows of a pod on a segment, beside those that tell its port and its sources.
+pub fn pod_on_segment(pod: &LocalPod, number: u32) -> Vec<Flow> {
+    let mut flows = vec![forged(pod, number)];
+    for address in &pod.addresses {
+        flows.extend(speaks(pod, *address));
+        flows.extend(claimed(number, *address));
+        flows.push(bridged(pod, number, *address));
+    }
+    flows.extend(asked(pod, number));
+    flows
+}
+
+fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Pod, u64::from(pod.zone), table, priority, matches, actions)
+}
+
+fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Node, 0, table, priority, matches, actions)
+}
+
+/// Packets of a segment, of an origin.
+fn of(number: u32, origin: Origin) -> Match {
+    from(origin).with(REG_SEGMENT, number)
+}
+
+fn forged(pod: &LocalPod, number: u32) -> Flow {
+    let matches = Match::new().with(Field::IN_PORT, number >> 16).with(Field::ETH_SRC, pod.mac);
+    drop_for(Cause::SpoofedOnWire, Table::Classify, priority::FIRST, matches)
+}
+
+/// What a pod says of its own address: it claims it, asks others for theirs, and looks whether somebody else has it.
+fn speaks(pod: &LocalPod, address: IpAddr) -> Vec<Flow> {
+    let by_port = || Match::new().with(Field::IN_PORT, pod.port);
+    let say =
+        |matches: Match| own(pod, Table::Guard, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]);
+    match address {
+        IpAddr::V4(v4) => {
+            let arp = || by_port().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_SHA, pod.mac);
+            let probe = arp().with(Field::ARP_SPA, Ipv4Addr::UNSPECIFIED).with(Field::ARP_TPA, v4);
+            vec![say(arp().with(Field::ARP_SPA, v4)), say(probe)]
+        }
+        IpAddr::V6(v6) => {
+            let looks = discovery(by_port(), SOLICITATION)
+                .with(Field::IPV6_SRC, Ipv6Addr::UNSPECIFIED)
+                .with(Field::ND_TARGET, v6);
+            // An answer to a solicitation that was sent to the pod alone needs no link-layer address (RFC 4861 §4.4).
+            let answers = [pod.mac, Mac([0; 6])].map(|mac| {
+                let answer = discovery(by_port(), ADVERTISEMENT).with(Field::IPV6_SRC, v6);
+                say(answer.with(Field::ND_TARGET, v6).with(Field::ND_TLL, mac))
+            });
+            let looks = Flow { priority: priority::DISCOVERY + 1, ..say(looks) };
+            std::iter::once(looks).chain(answers).collect()
+        }
+    }
+}
+
+/// What from the wire would speak for the pod's address.
+fn claimed(number: u32, address: IpAddr) -> [Flow; 2] {
+    let arrived = || of(number, Origin::Physical);
+    let speaks = match address {
+        IpAddr::V4(v4) => arrived().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_SPA, v4),
+        IpAddr::V6(v6) => discovery(arrived(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
+    };
+    [source(arrived(), host(address)), speaks]
+        .map(|matches| drop_for(Cause::SpoofedOnWire, Table::Guard, priority::FIRST, matches))
+}
+
+/// To the pod's hardware and network address: past its own end of the policies, and as it is.
+fn bridged(pod: &LocalPod, number: u32, address: IpAddr) -> Flow {
+    let matches = Match::new().with(REG_SEGMENT, number).with(Field::ETH_DST, pod.mac);
+    own(
+        pod,
+        Table::Route,
+        priority::SEGMENT,
+        destination(matches, host(address)),
+        vec![
+            clear_retry(),
+            set(REG_OUTPUT, pod.port),
+            set(REG_ZONE_IN, u32::from(pod.zone)),
+            track(REG_ZONE_IN, Table::StateIn),
+        ],
+    )
+}
+
+/// ARP and neighbour discovery for the pod alone: what is sent to it, and what the wire asks about its addresses.
+fn asked(pod: &LocalPod, number: u32) -> Vec<Flow> {
+    let hand = || vec![Action::Output { port: pod.port, max_len: 0 }];
+    let sent = Match::new().with(REG_SEGMENT, number).with(Field::ETH_DST, pod.mac);
+    let mut flows = vec![own(pod, Table::Neighbour, priority::SEGMENT, sent, hand())];
+    for address in &pod.addresses {
+        let question = match address {
+            IpAddr::V4(v4) => of(number, Origin::Physical)
+                .with(Field::ETH_TYPE, ETH_ARP)
+                .with(Field::ARP_OP, 1u16)
+                .with(Field::ARP_TPA, *v4),
+            IpAddr::V6(v6) => {
+                discovery(of(number, Origin::Physical), SOLICITATION).with(Field::ND_TARGET, *v6)
+            }
+        };
+        flows.push(own(pod, Table::Neighbour, priority::SEGMENT + 1, question, hand()));
+    }
+    flows
+}
+
+/// What a pod on a segment is told apart by, beside its origin and zone.
+pub fn marks(pod: &LocalPod, number: u32) -> Vec<Action> {
+    vec![
+        set(REG_FLAGS, Origin::Pod.bit() | ON_SEGMENT),
+        set(REG_ZONE_OUT, u32::from(pod.zone)),
+        set(REG_SEGMENT, number),
+    ]
+}
