@@ -53,6 +53,10 @@ pub struct NodeConfig {
     /// Seconds that an address rests after its pod is gone, before it is used again. Default: 30.
     #[serde(default = "default_claim_rest_seconds")]
     pub claim_rest_seconds: u64,
+    /// Seconds that the addresses of a pod which keeps them wait for its successor, once its container is gone. Default:
+    /// 3,600.
+    #[serde(default = "default_claim_retention_seconds")]
+    pub claim_retention_seconds: u64,
     /// Namespaces that talk with every tenant unless an annotation of theirs (`fabric.io/tenant`) says otherwise; the
     /// same on every node of a cluster. Default: `kube-system`.
     #[serde(default = "default_shared_namespaces")]
@@ -167,6 +171,10 @@ const fn default_claim_rest_seconds() -> u64 {
     30
 }
 
+const fn default_claim_retention_seconds() -> u64 {
+    3_600
+}
+
 /// Why a node file is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -248,6 +256,12 @@ impl NodeConfig {
     #[must_use]
     pub const fn claim_rest(&self) -> Duration {
         Duration::from_secs(self.claim_rest_seconds)
+    }
+
+    /// Time that kept addresses wait for the successor of their pod.
+    #[must_use]
+    pub const fn claim_retention(&self) -> Duration {
+        Duration::from_secs(self.claim_retention_seconds)
     }
 
     /// The socket that `fabric-cni` asks.

@@ -16,7 +16,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fabric_core::node::{
-    Command, Event, Node, NodeConfig as CoreConfig, PortsEvent, SwitchCommand, SwitchEvent,
+    Clock, Command, Event, Node, NodeConfig as CoreConfig, PortsEvent, SwitchCommand, SwitchEvent,
 };
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::{self, ServeConfig};
@@ -141,8 +141,10 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         learned_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
         shared_namespaces: config.shared_namespaces.iter().map(|name| name.as_str().into()).collect(),
         claim_rest: config.claim_rest(),
+        claim_retention: config.claim_retention(),
         reconcile_every: config.reconcile(),
         seed: u64::from(since_epoch().subsec_nanos()) << 32 | u64::from(std::process::id()),
+        clock: Clock::new(Instant::now(), since_epoch()),
     }
 }
 

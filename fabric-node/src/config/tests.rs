@@ -24,6 +24,7 @@ fn the_store_is_enough() {
     assert_eq!(config.agent_socket(), Path::new("/run/fabric/agent.sock"));
     assert_eq!(config.reconcile(), Duration::from_secs(300));
     assert_eq!(config.claim_rest(), Duration::from_secs(30));
+    assert_eq!(config.claim_retention(), Duration::from_secs(3_600));
     assert_eq!(config.limits, Limits::default());
 }
 
@@ -43,6 +44,7 @@ fn the_sample_shows_every_field_and_its_default() {
         [
             "bridge",
             "claimRestSeconds",
+            "claimRetentionSeconds",
             "limits.conversationsPerSecond",
             "limits.learnedFlowsPerPod",
             "log",
@@ -102,7 +104,7 @@ const WRONG: &[(&str, &str)] = &[
     ("", ":1: unexpected end of file"),
     (
         "store: { directory: /w }\nbrige: br0",
-        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, sharedNamespaces, limits",
+        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, claimRetentionSeconds, sharedNamespaces, limits",
     ),
     (
         "store:\n  directory: /w\novs:\n  rundir: /x",

@@ -55,6 +55,7 @@ fn address(command: &ClaimCommand) -> IpAddr {
     match command {
         ClaimCommand::Create(claim) => claim.ip,
         ClaimCommand::Release { ip, .. } => *ip,
+        ClaimCommand::Exchange { from, .. } => from.ip,
     }
 }
 
@@ -65,6 +66,7 @@ async fn execute<S: Store>(store: Arc<S>, (task, command): Errand, events: mpsc:
         match command {
             ClaimCommand::Create(claim) => store.create(claim).await,
             ClaimCommand::Release { ip, owner } => store.release(ip, owner).await,
+            ClaimCommand::Exchange { from, to } => store.exchange(*from, to.map(|claim| *claim)).await,
         }
     });
     let result = errand.await.unwrap_or_else(|error| {

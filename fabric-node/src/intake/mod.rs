@@ -51,6 +51,18 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`ClaimError::Store`] where the store cannot tell or cannot remove it.
     fn release(&self, ip: IpAddr, owner: String) -> impl Future<Output = Result<(), ClaimError>> + Send;
+
+    /// Replaces the claim of an address, or removes it where `to` is None, if it is exactly `from`; an address without
+    /// a claim counts as well. Has told the feed of it when it returns. Nobody comes between the look and the change.
+    ///
+    /// # Errors
+    /// [`ClaimError::Taken`] where the claim is another; [`ClaimError::Store`] where the store cannot tell or cannot
+    /// write. A failed exchange leaves the claim as it is.
+    fn exchange(
+        &self,
+        from: IpClaim,
+        to: Option<IpClaim>,
+    ) -> impl Future<Output = Result<(), ClaimError>> + Send;
 }
 
 /// Starts the room, within a tokio runtime, on the store that `open` opens. It ends when the handle is

@@ -133,6 +133,11 @@ impl Agent {
         }
     }
 
+    pub async fn run(&mut self, command: ClaimCommand) -> Result<(), ClaimError> {
+        let task = self.send(command).await;
+        self.outcome(task).await
+    }
+
     pub async fn release(&mut self, claim: &IpClaim, owner: &str) -> Result<(), ClaimError> {
         let task = self.send(ClaimCommand::Release { ip: claim.ip, owner: owner.to_owned() }).await;
         self.outcome(task).await

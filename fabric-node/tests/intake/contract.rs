@@ -2,7 +2,7 @@
 
 use fabric_core::node::{ClaimCommand, ClaimError, Event};
 use fabric_node::intake::Handle;
-use policy::Object;
+use policy::{IpClaim, Object, Timestamp};
 use tokio::sync::mpsc;
 
 use super::agent::{Agent, claim, namespace};
@@ -24,6 +24,8 @@ pub async fn run(bench: &impl Bench) {
     tells_a_claim_before_its_outcome(bench).await;
     gives_an_address_to_one_of_many(bench).await;
     releases_for_the_owner_only(bench).await;
+    exchanges_what_is_as_it_was_known(bench).await;
+    gives_an_exchange_to_one_of_many(bench).await;
     keeps_the_order_of_an_address(bench).await;
     lists_claims_for_a_late_agent(bench).await;
 }
@@ -140,6 +142,61 @@ async fn releases_for_the_owner_only(bench: &impl Bench) {
     assert_eq!(agent.create(&wanted).await, Ok(()), "what is given back can be had");
     assert_eq!(agent.claim("10.0.2.1"), Some(&wanted));
     assert_eq!(agent.release(&wanted, "c2/eth0").await, Ok(()));
+}
+
+fn exchange(from: &IpClaim, to: Option<&IpClaim>) -> ClaimCommand {
+    ClaimCommand::Exchange { from: Box::new(from.clone()), to: to.cloned().map(Box::new) }
+}
+
+async fn exchanges_what_is_as_it_was_known(bench: &impl Bench) {
+    let (mut mine, mut other) = (agent(bench, "n1"), agent(bench, "n2"));
+    mine.until_synced().await;
+    other.until_synced().await;
+    let held = IpClaim { retain: true, ..claim("10.0.5.1", "n1", "c1/eth0") };
+    let idle = IpClaim { owner: String::new(), since: Some(Timestamp(5)), ..held.clone() };
+    let next = claim("10.0.5.1", "n2", "c2/eth0");
+    assert_eq!(mine.create(&held).await, Ok(()));
+    let wrong = IpClaim { since: Some(Timestamp(6)), ..held.clone() };
+    let taken = || Err(ClaimError::Taken(Box::new(held.clone())));
+    assert_eq!(other.run(exchange(&wrong, Some(&next))).await, taken(), "it is not as it was known");
+    assert_eq!(other.run(exchange(&idle, None)).await, taken());
+    assert_eq!(mine.run(exchange(&held, Some(&idle))).await, Ok(()));
+    assert_eq!(mine.claim("10.0.5.1"), Some(&idle), "the edit comes before the outcome");
+    assert_eq!(mine.create(&held).await, Err(ClaimError::Taken(Box::new(idle.clone()))), "nobody gets it");
+    other.until("the other node knows it", |other| other.claim("10.0.5.1") == Some(&idle)).await;
+    assert_eq!(other.run(exchange(&idle, Some(&next))).await, Ok(()));
+    assert_eq!(other.claim("10.0.5.1"), Some(&next));
+    mine.until("the first node knows it", |mine| mine.claim("10.0.5.1") == Some(&next)).await;
+    assert_eq!(mine.release(&held, "c1/eth0").await, Ok(()), "what it had is not what is there");
+    assert_eq!(mine.claim("10.0.5.1"), Some(&next));
+    assert_eq!(other.run(exchange(&next, None)).await, Ok(()));
+    assert_eq!(other.claim("10.0.5.1"), None);
+    assert_eq!(other.run(exchange(&next, None)).await, Ok(()), "none is as good");
+    assert_eq!(mine.run(exchange(&idle, Some(&held))).await, Ok(()), "none counts as the one known");
+    assert_eq!(mine.claim("10.0.5.1"), Some(&held));
+    assert_eq!(mine.release(&held, "c1/eth0").await, Ok(()));
+}
+
+async fn gives_an_exchange_to_one_of_many(bench: &impl Bench) {
+    let (mut one, mut two) = (agent(bench, "n1"), agent(bench, "n2"));
+    one.until_synced().await;
+    two.until_synced().await;
+    for number in 0..30 {
+        let ip = format!("10.0.6.{number}");
+        let idle = claim(&ip, "n1", "");
+        assert_eq!(one.create(&idle).await, Ok(()));
+        let wanted = |node: &str| claim(&ip, node, &format!("{node}/eth0"));
+        let first = one.send(exchange(&idle, Some(&wanted("n1")))).await;
+        let second = two.send(exchange(&idle, Some(&wanted("n2")))).await;
+        // Whoever was about to give it back comes too late, or both do.
+        let third = one.send(exchange(&idle, None)).await;
+        let outcomes = [one.outcome(first).await, two.outcome(second).await];
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{ip}: {outcomes:?}");
+        let winner = if outcomes[0].is_ok() { "n1" } else { "n2" };
+        assert_eq!(one.outcome(third).await, Err(ClaimError::Taken(Box::new(wanted(winner)))));
+        let agent = if winner == "n1" { &mut one } else { &mut two };
+        assert_eq!(agent.release(&wanted(winner), &wanted(winner).owner).await, Ok(()));
+    }
 }
 
 async fn keeps_the_order_of_an_address(bench: &impl Bench) {

@@ -30,6 +30,10 @@ impl Store for Odd {
     async fn release(&self, _: IpAddr, _: String) -> Result<(), ClaimError> {
         Err(ClaimError::Store("no".to_owned()))
     }
+
+    async fn exchange(&self, _: IpClaim, _: Option<IpClaim>) -> Result<(), ClaimError> {
+        Err(ClaimError::Store("no".to_owned()))
+    }
 }
 
 fn odd() -> Agent {

@@ -12,8 +12,8 @@ use policy::{Family, IpClaim, Mode, Network};
 
 use super::book::{Attachment, Stage};
 use super::{
-    AttachRequest, Attached, AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node, PortRow,
-    PortSpec, PortsCommand, Reply, RequestError, RequestId, SwitchCommand, Task, WireCommand, WireSpec,
+    AttachRequest, Attached, AttachmentKey, ClaimError, Command, Errand, Node, PortRow, PortSpec,
+    PortsCommand, Reply, RequestError, RequestId, SwitchCommand, Task, WireCommand, WireSpec,
 };
 use crate::pipeline::learned::Pods;
 use crate::pipeline::statics::{pod_flows, pod_meters};
@@ -90,7 +90,8 @@ impl Node {
         };
         let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
         let mtu = request.mtu.or(network.mtu).unwrap_or_else(|| self.pod_mtu(&network));
-        let addresses = self.addresses(&network, &fixed, &ranges, now)?;
+        let kept = pod.map(|pod| self.kept_addresses(pod, &network, &ranges)).unwrap_or_default();
+        let addresses = self.addresses(&network, &fixed, &kept, &ranges, now)?;
         let gateways: Vec<IpAddr> =
             addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
         if let Some(attachment) = self.book.get_mut(&request.key) {
@@ -110,6 +111,7 @@ impl Node {
         &mut self,
         network: &Network,
         fixed: &[IpAddr],
+        kept: &[IpAddr],
         ranges: &[policy::IpRange],
         now: Instant,
     ) -> Result<Vec<IpAddr>, RequestError> {
@@ -125,7 +127,7 @@ impl Node {
         }
         let mut picked = Vec::new();
         for family in network.families() {
-            let given = fixed.iter().copied().find(|ip| Family::of(*ip) == family);
+            let given = fixed.iter().chain(kept).copied().find(|ip| Family::of(*ip) == family);
             let ip = match given {
                 Some(ip) => Some(self.leases.hold(ip)),
                 None => self.leases.pick(network, ranges, family, &self.world, now),
@@ -134,17 +136,11 @@ impl Node {
                 Some(ip) => picked.push(ip),
                 None => {
                     picked.iter().for_each(|ip| self.leases.settle(*ip));
-                    return Err(full(network, family));
+                    return Err(self.full(network, ranges, family));
                 }
             }
         }
         Ok(picked)
-    }
-
-    fn claim(&mut self, key: &AttachmentKey, ip: IpAddr) {
-        let Some(claim) = self.claim_for(key, ip) else { return };
-        let task = self.errand(Errand::Claim { key: key.clone(), ip });
-        self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
     }
 
     pub(super) fn claimed(
@@ -167,17 +163,16 @@ impl Node {
         let fault = match result {
             Ok(()) => None,
             Err(ClaimError::Taken(holder)) if own(&holder) => None,
-            Err(ClaimError::Taken(holder)) if may_try && self.is_left_behind(&holder, key) => {
-                self.release(ip, &holder.owner);
+            Err(ClaimError::Taken(holder)) if may_try && self.may_take_over(&holder, key) => {
                 self.refused(key);
                 self.leases.hold(ip);
-                return self.claim(key, ip);
+                return self.take_over(key, *holder, Errand::Claim { key: key.clone(), ip });
             }
-            Err(ClaimError::Taken(_)) if may_try && !fixed => {
+            Err(ClaimError::Taken(holder)) if may_try && !fixed && !self.is_of_the_same_pod(&holder, key) => {
                 self.refused(key);
                 return self.claim_another(key, ip, now);
             }
-            Err(ClaimError::Taken(holder)) => Some(taken(&holder)),
+            Err(ClaimError::Taken(holder)) => Some(self.taken(&holder, key)),
             Err(ClaimError::Store(error)) => Some(RequestError::TryAgain(format!("claim store: {error}"))),
         };
         if let Some(attachment) = self.book.get_mut(key) {
@@ -207,7 +202,7 @@ impl Node {
             Some(network) => self
                 .leases
                 .pick(&network, &ranges, family, &self.world, now)
-                .ok_or_else(|| full(&network, family)),
+                .ok_or_else(|| self.full(&network, &ranges, family)),
         };
         match picked {
             Ok(ip) => self.claim(key, ip),
@@ -464,18 +459,4 @@ fn attached(attachment: &Attachment) -> Attached {
         gateways: attachment.gateways.clone(),
         network: attachment.network.clone(),
     }
-}
-
-fn taken(holder: &IpClaim) -> RequestError {
-    let who = match &holder.pod {
-        Some(pod) => format!("pod {}", pod.reference()),
-        None => format!("container {}", holder.owner),
-    };
-    RequestError::NoAddress(format!("address {} is held by {who} on node {}", holder.ip, holder.node))
-}
-
-fn full(network: &Network, family: Family) -> RequestError {
-    let pool: Vec<String> = network.pool(family).map(|range| range.to_string()).collect();
-    let what = format!("Network {}: no free address in {}", network.name, pool.join(", "));
-    RequestError::NoAddress(what)
 }

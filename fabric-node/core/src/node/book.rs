@@ -122,6 +122,10 @@ impl Attachment {
             ids.push((POD, pod.reference().to_string()));
             ids.push((POD_UID, pod.uid.to_string()));
         }
+        if !self.fixed.is_empty() {
+            let fixed: Vec<String> = self.fixed.iter().map(ToString::to_string).collect();
+            ids.push((FIXED, fixed.join(",")));
+        }
         ids.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
     }
 
@@ -151,7 +155,7 @@ impl Attachment {
             gateways: list(GATEWAYS)?,
             stage: Stage::Ready,
             busy: false,
-            fixed: Vec::new(),
+            fixed: list(FIXED).unwrap_or_default(),
             refused: 0,
             attaching: Vec::new(),
             detaching: Vec::new(),
@@ -172,6 +176,7 @@ const ZONE: &str = "fabric.zone";
 const MAC: &str = "fabric.mac";
 const MTU: &str = "fabric.mtu";
 const ADDRESSES: &str = "fabric.addresses";
+const FIXED: &str = "fabric.fixed";
 const GATEWAYS: &str = "fabric.gateways";
 
 /// `owner` of the claims of an attachment.
@@ -233,7 +238,10 @@ impl Book {
     }
 
     pub fn holds(&self, owner_of_claim: &str) -> bool {
-        self.attachments.values().any(|a| a.owner() == owner_of_claim)
+        owner_of_claim.split_once('/').is_some_and(|(container_id, ifname)| {
+            let key = AttachmentKey { container_id: container_id.to_owned(), ifname: ifname.to_owned() };
+            self.attachments.contains_key(&key)
+        })
     }
 
     /// The next zone that nobody has, the longest unused first.

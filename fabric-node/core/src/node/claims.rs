@@ -1,61 +1,119 @@
-//! Claims of this node: those that nobody uses go, those that are missing are made again.
+//! Claims: made for attachments, given back, kept for a pod's successor, taken over by it.
 //!
-//! An agent that dies between a claim and its answer, or that could not reach the store
-//! when a container went, leaves a claim behind. It is given back when its owner is not
-//! in the book and the world knows no live pod that it was made for. A claim that a
-//! running container should have and has not (a lost file, another folder) is made again.
+//! ```text
+//!            create                  DEL
+//!   (none) ----------> held by c1 -----------> (none)
+//!                         |   ^                  ^
+//!              DEL, where |   | create + ex-     | nobody came for
+//!          the pod keeps  |   | change by the    | `claim_retention`
+//!           its addresses v   | successor        |
+//!                      idle, without an owner ---'
+//! ```
+//!
+//! Whatever replaces or removes a claim that is not the attachment's own is an exchange: it happens where the
+//! store has exactly the claim that was decided on, else not at all.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::Instant;
 
-use policy::IpClaim;
+use policy::{Family, IpClaim, IpRange, Network, Pod};
 
 use super::book::{Attachment, Stage};
-use super::{AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node};
+use super::leases::may_have;
+use super::{AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node, RequestError};
 
 impl Node {
-    /// Puts the claims of this node right.
-    pub(super) fn sweep_claims(&mut self) {
-        if !self.book_read || !self.world_synced {
-            return;
-        }
-        self.give_back_stray();
-        self.make_missing();
-    }
-
-    fn give_back_stray(&mut self) {
-        let owners: BTreeSet<String> = self.book.iter().map(Attachment::owner).collect();
-        let stray: Vec<(IpAddr, String)> = self
-            .own_claims()
-            .filter(|claim| !claim.retain && !owners.contains(&claim.owner) && !self.pod_lives(claim))
-            .map(|claim| (claim.ip, claim.owner.clone()))
-            .collect();
-        for (ip, owner) in stray {
-            self.release(ip, &owner);
-        }
-    }
-
-    /// Whether the pod that a claim was made for is known and has not ended.
-    fn pod_lives(&self, claim: &IpClaim) -> bool {
-        claim.pod.as_ref().is_some_and(|ident| {
-            let pod = self.world.pod(&ident.reference());
-            pod.is_some_and(|pod| pod.uid == ident.uid && !pod.finished)
+    /// The claim that an attachment makes for an address.
+    pub(super) fn claim_for(&self, key: &AttachmentKey, ip: IpAddr) -> Option<IpClaim> {
+        let attachment = self.book.get(key)?;
+        let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
+        Some(IpClaim {
+            ip,
+            network: attachment.network.clone(),
+            mac: attachment.mac.0,
+            node: self.config.node.clone(),
+            pod: attachment.pod.clone(),
+            owner: attachment.owner(),
+            retain: pod.is_some_and(|pod| pod.keeps_addresses),
+            since: Some(self.clock.stamp()),
         })
     }
 
-    fn make_missing(&mut self) {
-        let unclaimed: Vec<(AttachmentKey, IpAddr)> = self
-            .book
-            .iter()
-            .filter(|attachment| attachment.stage == Stage::Ready && !attachment.is_leaving())
-            .flat_map(|attachment| attachment.addresses.iter().map(|ip| (attachment.key.clone(), *ip)))
-            .filter(|(_, ip)| self.world.claim(*ip).is_none())
-            .collect();
-        for (key, ip) in unclaimed {
-            let Some(claim) = self.claim_for(&key, ip) else { continue };
-            let task = self.errand(Errand::Reclaim { key, ip });
-            self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
+    /// Asks for the claim of an address.
+    pub(super) fn claim(&mut self, key: &AttachmentKey, ip: IpAddr) {
+        let Some(claim) = self.claim_for(key, ip) else { return };
+        let task = self.errand(Errand::Claim { key: key.clone(), ip });
+        self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
+    }
+
+    /// The addresses that are kept for a pod and that it may still have.
+    pub(super) fn kept_addresses(&self, pod: &Pod, network: &Network, ranges: &[IpRange]) -> Vec<IpAddr> {
+        if !pod.keeps_addresses {
+            return Vec::new();
+        }
+        let claims = self.world.claims_of(&pod.reference);
+        let fits = |claim: &&IpClaim| {
+            claim.retain && claim.network == network.name && may_have(network, ranges, claim.ip)
+        };
+        claims.filter(fits).map(|claim| claim.ip).collect()
+    }
+
+    /// Whether an attachment may put its own claim in the place of one that a predecessor left: another life of the
+    /// same pod, or an earlier sandbox, whose container is gone.
+    ///
+    /// A claim that still has an owner says that the container may be running on the claim's node; of this node, the
+    /// book knows better.
+    pub(super) fn may_take_over(&self, holder: &IpClaim, key: &AttachmentKey) -> bool {
+        let left_behind = || holder.node == self.config.node && !self.book.holds(&holder.owner);
+        self.is_of_the_same_pod(holder, key) && (holder.is_idle() || left_behind())
+    }
+
+    /// Whether a claim was made for a pod of the attachment's name, whatever its uid.
+    pub(super) fn is_of_the_same_pod(&self, holder: &IpClaim, key: &AttachmentKey) -> bool {
+        let own = self.book.get(key).and_then(|attachment| attachment.pod.as_ref());
+        own.zip(holder.pod.as_ref()).is_some_and(|(own, other)| own.reference() == other.reference())
+    }
+
+    /// Puts the attachment's claim in the place of a predecessor's.
+    pub(super) fn take_over(&mut self, key: &AttachmentKey, holder: IpClaim, errand: Errand) {
+        let Some(claim) = self.claim_for(key, holder.ip) else { return };
+        let task = self.errand(errand);
+        let command = ClaimCommand::Exchange { from: Box::new(holder), to: Some(Box::new(claim)) };
+        self.command(Command::Claim { task, command });
+    }
+
+    /// Gives an address back, or keeps it for the pod's successor.
+    pub(super) fn release(&mut self, ip: IpAddr, owner: &str) {
+        let kept = self.world.claim(ip).filter(|claim| claim.retain && claim.owner == owner).cloned();
+        if let Some(claim) = kept.filter(|claim| claim.pod.is_some()) {
+            return self.keep(claim);
+        }
+        let task = self.errand(Errand::Release { ip });
+        let command = ClaimCommand::Release { ip, owner: owner.to_owned() };
+        self.command(Command::Claim { task, command });
+    }
+
+    /// Takes the owner from a claim, so that only the pod's successor can have the address.
+    pub(super) fn keep(&mut self, claim: IpClaim) {
+        let node = self.config.node.clone();
+        let idle = IpClaim { owner: String::new(), node, since: Some(self.clock.stamp()), ..claim.clone() };
+        self.exchange(claim, Some(idle));
+    }
+
+    /// Replaces or removes a claim that is exactly as it is known.
+    pub(super) fn exchange(&mut self, from: IpClaim, to: Option<IpClaim>) {
+        let task = self.errand(Errand::Release { ip: from.ip });
+        let command = ClaimCommand::Exchange { from: Box::new(from), to: to.map(Box::new) };
+        self.command(Command::Claim { task, command });
+    }
+
+    /// A release or an exchange has its outcome; where the store failed it is tried again.
+    pub(super) fn released(&mut self, ip: IpAddr, result: Result<(), ClaimError>) {
+        self.disputes.remove(&ip);
+        match result {
+            Ok(()) => self.leases.freed(ip, self.clock.at),
+            Err(ClaimError::Store(_)) => self.look_after_claims(super::upkeep::RETRY),
+            // It is not as it was decided on: whoever changed it told the world.
+            Err(ClaimError::Taken(_)) => {}
         }
     }
 
@@ -64,10 +122,13 @@ impl Node {
         let owner = super::book::owner(key);
         match result {
             Ok(()) if self.book.get(key).is_none_or(Attachment::is_leaving) => self.release(ip, &owner),
+            Err(ClaimError::Taken(holder)) if self.may_take_over(&holder, key) => {
+                self.take_over(key, *holder, Errand::Reclaim { key: key.clone(), ip });
+            }
             Err(ClaimError::Taken(holder)) if holder.owner != owner => {
                 let dispute = format!(
-                    "address {ip} of container {owner}, which runs here, is claimed by {} on node {}: end one of them",
-                    holder.owner, holder.node
+                    "address {ip} of container {owner}, which runs here, is {}: end one of them",
+                    holder.holder()
                 );
                 self.disputes.insert(ip, dispute);
             }
@@ -75,19 +136,25 @@ impl Node {
         }
     }
 
-    /// The claim that an attachment makes for an address.
-    pub(super) fn claim_for(&self, key: &AttachmentKey, ip: IpAddr) -> Option<IpClaim> {
-        let attachment = self.book.get(key)?;
-        Some(IpClaim {
-            ip,
-            network: attachment.network.clone(),
-            mac: attachment.mac.0,
-            node: self.config.node.clone(),
-            pod: attachment.pod.clone(),
-            owner: attachment.owner(),
-            retain: false,
-            since: None,
-        })
+    /// Why an address cannot be had: for the moment, where its holder is about to go.
+    pub(super) fn taken(&self, holder: &IpClaim, key: &AttachmentKey) -> RequestError {
+        let what = format!("address {} is {}", holder.ip, holder.holder());
+        let Some(ident) = &holder.pod else { return RequestError::NoAddress(what) };
+        if holder.is_idle() {
+            let name = policy::claim_name(holder.ip);
+            return RequestError::NoAddress(format!(
+                "{what}: remove IPClaim {name} if that does not come back"
+            ));
+        }
+        let pod = self.world.pod(&ident.reference()).filter(|pod| ident.is_uid(&pod.uid));
+        let stays = pod.is_some_and(|pod| !pod.finished && !pod.terminating);
+        match stays && !self.is_of_the_same_pod(holder, key) {
+            true => RequestError::NoAddress(what),
+            false => RequestError::TryAgain(format!(
+                "{what}, whose container {} is not gone yet (if that node is gone for good, delete its Node object)",
+                holder.owner
+            )),
+        }
     }
 
     /// The claims of this node.
@@ -95,17 +162,65 @@ impl Node {
         self.world.claims().filter(|claim| claim.node == self.config.node)
     }
 
-    /// Whether a claim is one that an earlier sandbox of the same pod left behind on this node.
-    pub(super) fn is_left_behind(&self, claim: &IpClaim, key: &AttachmentKey) -> bool {
-        let same_pod = self.book.get(key).is_some_and(|a| a.pod.is_some() && a.pod == claim.pod);
-        same_pod && claim.node == self.config.node && !self.book.holds(&claim.owner)
+    /// Addresses in use that their Networks do not hand out any more: whoever has one keeps it.
+    pub(super) fn misplaced(&self) -> Vec<String> {
+        let attachments = self.book.iter().filter(|attachment| attachment.stage == Stage::Ready);
+        let each =
+            attachments.flat_map(|attachment| attachment.addresses.iter().map(move |ip| (attachment, *ip)));
+        each.filter_map(|(attachment, ip)| self.misplaced_one(attachment, ip)).collect()
     }
 
-    /// A release that failed is tried again by the next sweep.
-    pub(super) fn released(&mut self, ip: IpAddr, result: Result<(), ClaimError>, now: Instant) {
-        self.disputes.remove(&ip);
-        if result.is_ok() {
-            self.leases.freed(ip, now);
-        }
+    fn misplaced_one(&self, attachment: &Attachment, ip: IpAddr) -> Option<String> {
+        let of = &attachment.network;
+        let fault = match self.world.network(of) {
+            None => format!("Network {of} is not in force"),
+            Some(network) if !network.contains(ip) => format!("it is outside of Network {of}"),
+            Some(network) => {
+                let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
+                let ranges = pod.map(|pod| pod.annotations.ip_ranges.as_slice()).unwrap_or_default();
+                let asked_for = attachment.fixed.contains(&ip) && network.reserved(ip).is_none();
+                if asked_for || may_have(network, ranges, ip) {
+                    return None;
+                }
+                format!("Network {of} does not hand it out any more")
+            }
+        };
+        let who = match &attachment.pod {
+            Some(pod) => format!("pod {}", pod.reference()),
+            None => format!("container {}", attachment.key.container_id),
+        };
+        Some(format!("{who} has the address {ip}, but {fault}: it keeps it until it is made anew"))
     }
+
+    /// Why no address of a family is free: the pool, or a workload's own list with who holds its addresses.
+    pub(super) fn full(&self, network: &Network, ranges: &[IpRange], family: Family) -> RequestError {
+        let own: Vec<IpRange> = ranges.iter().copied().filter(|range| range.family() == family).collect();
+        let pool: Vec<IpRange> = if own.is_empty() { network.pool(family).collect() } else { own.clone() };
+        let text: Vec<String> = pool.iter().map(ToString::to_string).collect();
+        let what = format!("Network {}: no free address in {}", network.name, text.join(", "));
+        let outside = own.iter().find(|r| !network.contains(r.first()) && !network.contains(r.last()));
+        if let Some(range) = outside {
+            let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
+            return RequestError::NoAddress(format!("{what}: {range} is not in {}", cidrs.join(", ")));
+        }
+        let within = |claim: &&IpClaim| pool.iter().any(|range| range.contains(claim.ip));
+        let held: Vec<&IpClaim> = self.world.claims().filter(within).collect();
+        let resting = self.leases.resting(self.clock.at).filter(|ip| pool.iter().any(|r| r.contains(*ip)));
+        let resting = resting.filter(|ip| self.world.claim(*ip).is_none()).count();
+        let kept = held.iter().filter(|claim| claim.is_idle()).count();
+        let used =
+            format!("{} held, {kept} kept for pods that are away, {resting} resting", held.len() - kept);
+        let named = if own.is_empty() { Vec::new() } else { named(&held) };
+        RequestError::NoAddress(format!("{what}: {}", [vec![used], named].concat().join("; ")))
+    }
+}
+
+/// Holders that a message names.
+const NAMED: usize = 16;
+
+fn named(held: &[&IpClaim]) -> Vec<String> {
+    let more = held.len().saturating_sub(NAMED);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    let first = held.iter().take(NAMED).map(|claim| format!("{} {}", claim.ip, claim.holder()));
+    first.chain(rest).collect()
 }

@@ -10,8 +10,8 @@ use openflow::FlowMod;
 
 use super::book::{Stage, host_name, owner};
 use super::{
-    AttachmentKey, ClaimCommand, Command, Errand, Node, PortsCommand, Reply, RequestError, RequestId,
-    SwitchCommand, WireCommand,
+    AttachmentKey, Command, Errand, Node, PortsCommand, Reply, RequestError, RequestId, SwitchCommand,
+    WireCommand,
 };
 use crate::pipeline::learned::Pods;
 use crate::pipeline::site::LocalPod;
@@ -112,12 +112,6 @@ impl Node {
             self.reply(id, Err(fault.clone()));
         }
         self.collected(key);
-    }
-
-    pub(super) fn release(&mut self, ip: std::net::IpAddr, owner: &str) {
-        let task = self.errand(Errand::Release { ip });
-        let command = ClaimCommand::Release { ip, owner: owner.to_owned() };
-        self.command(Command::Claim { task, command });
     }
 
     /// Removes ports that were left behind when the database was away.

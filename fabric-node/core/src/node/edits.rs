@@ -33,6 +33,7 @@ impl Node {
         if changes.iter().any(|c| matches!(c, Change::Node(_) | Change::Network(_))) {
             self.refresh_site(now);
         }
+        self.note_for_claims(&changes);
         self.judge_again(&changes, now);
         self.retry_parked(now);
         self.start_if_complete(now);

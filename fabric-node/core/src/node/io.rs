@@ -242,6 +242,14 @@ pub enum ClaimCommand {
         /// `owner` of the claim.
         owner: String,
     },
+    /// Replace the claim of an address, or remove it, where it is exactly as given or there is none; fails with
+    /// [`ClaimError::Taken`] where it is another.
+    Exchange {
+        /// The claim as it is known.
+        from: Box<IpClaim>,
+        /// What it becomes, for the same address; `None` to remove it.
+        to: Option<Box<IpClaim>>,
+    },
 }
 
 /// Why a claim could not be made.

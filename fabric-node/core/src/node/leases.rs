@@ -45,7 +45,7 @@ impl Leases {
         if total == 0 {
             return None;
         }
-        let free = |leases: &Leases, ip: IpAddr| leases.is_free(ip, network, world);
+        let free = |leases: &Leases, ip: IpAddr| may_have(network, within, ip) && leases.is_free(ip, world);
         for _ in 0..GUESSES {
             let offset = self.draw() % total;
             if let Some(ip) = nth(&pool, offset).filter(|ip| free(self, *ip)) {
@@ -83,9 +83,8 @@ impl Leases {
         self.resting.iter().filter(move |(_, until)| **until > now).map(|(ip, _)| *ip)
     }
 
-    fn is_free(&self, ip: IpAddr, network: &Network, world: &World) -> bool {
-        network.usable(ip)
-            && !self.pending.contains(&ip)
+    fn is_free(&self, ip: IpAddr, world: &World) -> bool {
+        !self.pending.contains(&ip)
             && !self.resting.contains_key(&ip)
             && world.claim(ip).is_none()
             && matches!(world.locate(ip), Location::Vacant { .. })
@@ -101,6 +100,16 @@ impl Leases {
         };
         u128::from(next()) << 64 | u128::from(next())
     }
+}
+
+/// Whether a pod may have an address of a Network without asking for that very one: from the ranges of its own, which
+/// may lie outside the Network's ranges and within what it excludes, or else from the Network's pool.
+pub(super) fn may_have(network: &Network, ranges: &[IpRange], ip: IpAddr) -> bool {
+    let mut own = ranges.iter().filter(|range| range.family() == Family::of(ip)).peekable();
+    if own.peek().is_none() {
+        return network.usable(ip);
+    }
+    network.contains(ip) && network.reserved(ip).is_none() && own.any(|range| range.contains(ip))
 }
 
 fn nth(pool: &[IpRange], mut offset: u128) -> Option<IpAddr> {

@@ -18,6 +18,7 @@
 mod attach;
 mod book;
 mod claims;
+mod clock;
 mod connection;
 mod deletions;
 mod denial;
@@ -33,6 +34,7 @@ mod reconcile;
 mod requests;
 mod status;
 mod tallies;
+mod upkeep;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -49,8 +51,10 @@ use learning::Parked;
 use leases::Leases;
 use memory::Memory;
 use requests::Held;
+use upkeep::Upkeep;
 use walks::Walks;
 
+pub use clock::Clock;
 pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
 pub use io::*;
@@ -83,10 +87,14 @@ pub struct NodeConfig {
     pub shared_namespaces: BTreeSet<Name>,
     /// How long a freed address rests.
     pub claim_rest: Duration,
+    /// How long an address is kept for the successor of a pod that keeps its addresses.
+    pub claim_retention: Duration,
     /// How often the switch is compared with what it should hold.
     pub reconcile_every: Duration,
     /// Anything that differs between agents and runs.
     pub seed: u64,
+    /// What time it is.
+    pub clock: Clock,
 }
 
 /// What an outcome is for.
@@ -119,6 +127,8 @@ enum Errand {
 /// The agent.
 pub struct Node {
     config: NodeConfig,
+    /// The moment of the last event.
+    clock: Clock,
     world: World,
     world_synced: bool,
     site: Site,
@@ -136,6 +146,7 @@ pub struct Node {
     next_reconcile: Option<Instant>,
     book: Book,
     leases: Leases,
+    upkeep: Upkeep,
     memory: Memory,
     deletions: Deletions,
     /// The node's own static flows, as last sent.
@@ -181,6 +192,8 @@ impl Node {
         let _ = world.set_shared_namespaces(config.shared_namespaces.clone());
         Node {
             leases: Leases::new(config.claim_rest, config.seed),
+            upkeep: Upkeep::default(),
+            clock: config.clock,
             config,
             world,
             world_synced: false,
@@ -227,6 +240,7 @@ impl Node {
 
     /// Takes an event.
     pub fn handle(&mut self, event: Event, now: Instant) {
+        self.clock.advance(now);
         match event {
             Event::World(edits) => self.handle_edits(edits, now),
             Event::WorldSynced => {
@@ -245,10 +259,12 @@ impl Node {
 
     /// Takes the passing of time; to be called when [`Node::poll_timeout`] is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.clock.advance(now);
         self.expire_parked(now);
         self.expire_held(now);
         self.finish_warm(now);
         self.sweep_missing(now);
+        self.keep_up(now);
         self.take_echoes(now);
         self.judge_connections(now);
         self.begin_walk(now);
@@ -264,7 +280,7 @@ impl Node {
         let held = self.held_requests.iter().map(|h| h.until);
         let warming = self.warming.iter().map(|(_, until)| *until);
         let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
-        let own = self.next_reconcile.into_iter().chain(self.walks.due());
+        let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
         parked.chain(held).chain(warming).chain(missing).chain(own).min()
     }
 
@@ -300,7 +316,7 @@ impl Node {
         let Some(errand) = self.errands.remove(&task) else { return };
         match (errand, outcome) {
             (Errand::Claim { key, ip }, Outcome::Claim(result)) => self.claimed(&key, ip, result, now),
-            (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result, now),
+            (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result),
             (Errand::Wire { key }, Outcome::Wire(result)) => self.wired(&key, result),
             (Errand::Recheck { key, id }, Outcome::Wire(result)) => self.rechecked(&key, id, result),
             (Errand::Prepare { key }, Outcome::Committed(result)) => self.prepared(&key, result, now),

@@ -142,8 +142,13 @@ impl Node {
             judged: self.judged,
             settled: self.is_settled(),
             dormant: self.memory.dormant(),
-            problems: self.disputes.values().cloned().chain(self.walks.problem()).collect(),
+            problems: self.problems(),
         }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let disputes = self.disputes.values().cloned();
+        disputes.chain(self.misplaced()).chain(self.walks.problem()).collect()
     }
 
     /// The cluster, once it has been read whole.

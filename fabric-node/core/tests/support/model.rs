@@ -26,6 +26,8 @@ pub struct Model {
     pub tunnel: IpAddr,
     pub node: Node,
     pub now: Instant,
+    /// When the first life of the node began.
+    began: Instant,
     pub store: Store,
     /// The switch.
     pub flows: FlowTable,
@@ -82,10 +84,12 @@ pub enum Room {
     Settling,
 }
 
+/// The time of day at which nodes start; whole hours of it pass as they pass for the node.
+const EPOCH: Duration = Duration::from_secs(1_000_000_000);
 /// Small, so that tests meet it.
 const LEARNED_PER_POD: usize = 64;
 
-fn config(name: &str, seed: u64) -> NodeConfig {
+fn config(name: &str, seed: u64, now: Instant) -> NodeConfig {
     NodeConfig {
         node: name.into(),
         bridge: "br-fabric".into(),
@@ -97,8 +101,10 @@ fn config(name: &str, seed: u64) -> NodeConfig {
         learned_per_pod: LEARNED_PER_POD,
         shared_namespaces: ["kube-system".into()].into(),
         claim_rest: Duration::from_secs(30),
+        claim_retention: Duration::from_secs(3600),
         reconcile_every: Duration::from_secs(300),
         seed,
+        clock: Clock::new(now, EPOCH),
     }
 }
 
@@ -115,12 +121,14 @@ fn own_row(name: &str, kind: &str, ofport: u32) -> PortRow {
 
 impl Model {
     pub fn new(name: &str, seed: u64, store: &Store) -> Model {
+        let now = Instant::now();
         let rows = [own_row("br-fabric", "internal", port::LOCAL), own_row("fabric-vxlan", "vxlan", 1)];
         Model {
             name: name.into(),
             tunnel: format!("192.168.77.{}", name.trim_start_matches('n')).parse().unwrap(),
-            node: Node::new(config(name, seed)),
-            now: Instant::now(),
+            node: Node::new(config(name, seed, now)),
+            now,
+            began: now,
             store: store.clone(),
             flows: FlowTable::new(),
             connected: false,
@@ -170,7 +178,9 @@ impl Model {
 
     /// The agent ends without a word and another one starts.
     pub fn restart(&mut self, seed: u64, world: &[Object]) {
-        self.node = Node::new(config(&self.name, seed));
+        let mut config = config(&self.name, seed, self.now);
+        config.clock.since_epoch += self.now - self.began;
+        self.node = Node::new(config);
         self.held.clear();
         self.flow_mods.clear();
         self.start(world);
@@ -317,6 +327,19 @@ impl Model {
                         namespace: None,
                         name,
                     }));
+                }
+            }
+            ClaimCommand::Exchange { from, to } => {
+                if let Some(holder) = store.get(&from.ip).filter(|holder| **holder != *from) {
+                    return Err(ClaimError::Taken(Box::new(holder.clone())));
+                }
+                let reference = Object::IpClaim((*from).clone()).reference();
+                if store.remove(&from.ip).is_some() && to.is_none() {
+                    self.news.push_back(Edit::Remove(reference));
+                }
+                if let Some(claim) = to {
+                    store.insert(claim.ip, (*claim).clone());
+                    self.news.push_back(Edit::Put(Object::IpClaim(*claim)));
                 }
             }
         }

@@ -2,8 +2,10 @@
 //!
 //! A claim is written aside under a name that no other process uses, synced, and
 //! link(2)ed to its own name: link fails where the name exists, on local file systems
-//! and on NFS, so exactly one of many succeeds. A claim is never written again, only
-//! removed.
+//! and on NFS, so exactly one of many succeeds. Whoever replaces a claim (rename(2) of a
+//! finished file over it) or removes it looks first what is there, and holds a lock (flock(2), which
+//! NFS carries to its server) meanwhile, so that nobody comes between. Making one needs no lock: it succeeds only
+//! where nothing is there to be replaced.
 //!
 //! What is synced is the file and not the folder. After a crash of the machine a claim
 //! may so be missing, but never half there; the pods that it stood for died with the
@@ -16,14 +18,15 @@
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use fabric_core::node::ClaimError;
 use policy::manifest::{Source, admit};
@@ -34,11 +37,17 @@ use super::file::{self, Fingerprint};
 /// Unfinished files older than this were left by a crash: even a stalled disk has finished by then.
 const LEFTOVER: Duration = Duration::from_secs(3_600);
 
+/// How long others may hold the lock: they need it for some system calls only.
+const LOCKED_FOR: Duration = Duration::from_secs(10);
+/// Between two looks at a lock that is held.
+const LOOK: Duration = Duration::from_millis(2);
+
 /// The folder of the claims.
 #[derive(Debug)]
 pub(super) struct ClaimFolder {
     path: PathBuf,
     aside: PathBuf,
+    lock: PathBuf,
     /// Begins the names of this process's unfinished files.
     prefix: String,
     count: AtomicU64,
@@ -84,7 +93,7 @@ impl ClaimFolder {
         // one.
         let chance = RandomState::new().build_hasher().finish();
         let prefix = format!("{node}-{}-{chance:016x}", std::process::id());
-        Self { aside: path.join(".tmp"), path, prefix, count: AtomicU64::new(0) }
+        Self { aside: path.join(".tmp"), lock: path.join(".lock"), path, prefix, count: AtomicU64::new(0) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -226,21 +235,79 @@ impl ClaimFolder {
     }
 
     /// Removes the claim of an address where `owner` holds it.
-    ///
-    /// Reading and removing are two steps; nobody comes between: an owner's claim is released by the owner's
-    /// node only, and that does one thing at a time for an address.
     pub(super) fn release(&self, ip: IpAddr, owner: &str) -> Result<(), ClaimError> {
-        let path = self.file(ip);
+        let _lock = self.locked()?;
         match self.read(ip) {
-            Reading::Claim(claim, ..) if claim.owner == owner => match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(store_error(&path, &error)),
-                _ => Ok(()),
-            },
+            Reading::Claim(claim, ..) if claim.owner == owner => self.remove(ip),
             Reading::Claim(..) | Reading::Absent => Ok(()),
-            Reading::Broken(broken) => Err(ClaimError::Store(format!(
-                "{}: {broken}; remove it if no container has the address",
-                path.display()
-            ))),
+            Reading::Broken(broken) => Err(self.unusable(ip, &broken)),
+        }
+    }
+
+    /// Replaces or removes the claim of an address where it is `from`, or where there is none.
+    pub(super) fn exchange(&self, from: &IpClaim, to: Option<&IpClaim>) -> Result<(), ClaimError> {
+        // Written before others have to wait.
+        let aside = to.map(|claim| self.write_aside(claim)).transpose()?;
+        let result = self.exchange_locked(from, aside.as_deref());
+        if let Some(aside) = &aside {
+            // Gone where it was renamed; what cannot be removed is swept later.
+            let _ = fs::remove_file(aside);
+        }
+        result
+    }
+
+    fn exchange_locked(&self, from: &IpClaim, aside: Option<&Path>) -> Result<(), ClaimError> {
+        let _lock = self.locked()?;
+        let path = self.file(from.ip);
+        match (self.read(from.ip), aside) {
+            (Reading::Claim(claim, ..), _) if *claim != *from => Err(ClaimError::Taken(claim)),
+            (Reading::Claim(..), Some(aside)) => {
+                fs::rename(aside, &path).map_err(|error| store_error(&path, &error))
+            }
+            (Reading::Claim(..), None) => self.remove(from.ip),
+            // Whoever makes a claim at this moment needs no lock for it.
+            (Reading::Absent, Some(aside)) => self.link(aside, from),
+            (Reading::Absent, None) => Ok(()),
+            (Reading::Broken(broken), _) => Err(self.unusable(from.ip, &broken)),
+        }
+    }
+
+    fn remove(&self, ip: IpAddr) -> Result<(), ClaimError> {
+        let path = self.file(ip);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(store_error(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn unusable(&self, ip: IpAddr, broken: &Broken) -> ClaimError {
+        let path = self.file(ip);
+        ClaimError::Store(format!("{}: {broken}; remove it if no container has the address", path.display()))
+    }
+
+    /// Waits for the lock; it is given back when the file is dropped, or when the process ends, however that does.
+    fn locked(&self) -> Result<File, ClaimError> {
+        let open = || OpenOptions::new().write(true).create(true).truncate(false).open(&self.lock);
+        let opened = open().or_else(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                return Err(error);
+            }
+            self.prepare()?;
+            open()
+        });
+        let file = opened.map_err(|error| store_error(&self.lock, &error))?;
+        let deadline = Instant::now() + LOCKED_FOR;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => {
+                    let seconds = LOCKED_FOR.as_secs();
+                    let held = format!("{} was held by another agent for {seconds} s", self.lock.display());
+                    return Err(ClaimError::Store(held));
+                }
+                Err(TryLockError::Error(error)) => return Err(store_error(&self.lock, &error)),
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! DIR/*.yaml *.yml *.json    manifests; hidden files and folders below are not read
 //! DIR/.claims/0a000005.json  the claim of 10.0.0.5: an IPClaim, named by its address in hexadecimal
 //! DIR/.claims/.tmp/          claims being written
+//! DIR/.claims/.lock          held by whoever replaces or removes a claim
 //! ```
 //!
 //! Several nodes may share the folder. Each of the two folders has a thread of its own, which
@@ -125,6 +126,10 @@ impl Store for Directory {
 
     async fn release(&self, ip: IpAddr, owner: String) -> Result<(), ClaimError> {
         self.with_claims(ip, move |folder| folder.release(ip, &owner)).await
+    }
+
+    async fn exchange(&self, from: IpClaim, to: Option<IpClaim>) -> Result<(), ClaimError> {
+        self.with_claims(from.ip, move |folder| folder.exchange(&from, to.as_ref())).await
     }
 }
 

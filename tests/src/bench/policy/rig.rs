@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use fabric_core::node::{
-    Command, Event, Node, NodeConfig, Outcome, PortRow, PortsEvent, SwitchCommand, SwitchEvent, Task,
+    Clock, Command, Event, Node, NodeConfig, Outcome, PortRow, PortsEvent, SwitchCommand, SwitchEvent, Task,
 };
 use fabric_core::pipeline::vocabulary::{Cookie, Kind};
 use openflow::message::MeterMod;
@@ -188,6 +188,8 @@ fn config() -> NodeConfig {
         learned_per_pod: 4096,
         shared_namespaces: BTreeSet::from(["kube-system".into()]),
         claim_rest: Duration::from_secs(30),
+        claim_retention: Duration::from_secs(3_600),
+        clock: Clock::new(Instant::now(), Duration::ZERO),
         reconcile_every: Duration::from_secs(86_400),
         seed: 7,
     }
