@@ -141,13 +141,16 @@ pub struct Limits {
     /// Packets a second that may ask the agent about new conversations, out of one pod and, counted apart,
     /// into it; those above are dropped, and their senders retransmit. At least 1. Default: 1,000.
     pub conversations_per_second: u32,
+    /// Connections that are tracked for one pod: those that it opens, and those that are opened to it; above that,
+    /// connections that it opens or receives get no answer. At least 1,024. Default: 65,536.
+    pub connections_per_pod: u32,
     /// Learned flows that one pod may hold; the least recently used make room. At least 64. Default: 4,096.
     pub learned_flows_per_pod: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { conversations_per_second: 1_000, learned_flows_per_pod: 4_096 }
+        Self { conversations_per_second: 1_000, connections_per_pod: 65_536, learned_flows_per_pod: 4_096 }
     }
 }
 
@@ -287,6 +290,7 @@ impl NodeConfig {
         let limits = [
             ("reconcileSeconds", self.reconcile_seconds, 1),
             ("limits.conversationsPerSecond", u64::from(self.limits.conversations_per_second), 1),
+            ("limits.connectionsPerPod", u64::from(self.limits.connections_per_pod), 1_024),
             ("limits.learnedFlowsPerPod", u64::from(self.limits.learned_flows_per_pod), 64),
         ];
         node_fault(&self.node)

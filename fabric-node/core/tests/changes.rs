@@ -316,3 +316,21 @@ fn audit_counts_and_lets_pass() {
     assert_eq!(audited, [("NetworkPolicy a/deny: no ingress rule matches", 1)]);
     assert!(cluster.send(sent));
 }
+
+#[test]
+fn many_conversations_that_are_forbidden_at_once_take_the_zone_along() {
+    let mut cluster = cluster();
+    let few = cluster.sent("x", "b", UDP, 5000, 22);
+    assert!(cluster.send(few));
+    let sent: Vec<Sent> = (10_000u16..11_100).map(|port| cluster.sent("a", "b", UDP, port, 22)).collect();
+    assert!(sent.iter().all(|sent| cluster.send(*sent)));
+    let before = (cluster.nodes[0].ended.len(), cluster.nodes[0].flushed.len());
+    cluster.put(ONLY_80);
+    cluster.pass(Duration::from_millis(100));
+    assert!(cluster.is_settled());
+    let cut = of_kind(&cluster, 0, FlowKind::Ended);
+    assert!((1..=2 * 1024).contains(&cut), "{cut} cuts: so many for each zone at most");
+    assert_eq!(cluster.nodes[0].ended.len(), before.0, "they are not named one by one");
+    assert!(cluster.nodes[0].flushed.len() > before.1);
+    assert!(!sent.iter().any(|sent| cluster.send(*sent)) && !cluster.send(few));
+}

@@ -412,3 +412,16 @@ fn the_gateways_address_is_no_pods() {
     assert!(message.contains(&format!("{gateway} is the gateway of Network")), "{message}");
     assert_eq!((model.wires.len(), model.store.borrow().len()), (1, 2), "nothing is left of the failed one");
 }
+
+#[test]
+fn what_is_tracked_for_a_pod_is_limited_from_the_start_and_by_a_switch_that_comes_back() {
+    let store = store();
+    let mut model = started("n1", &store);
+    attach(&mut model, "a");
+    attach(&mut model, "b");
+    let limits = std::mem::take(&mut model.limits);
+    assert_eq!(limits.len(), 2, "a zone for each");
+    model.handle(Event::Switch(SwitchEvent::Disconnected));
+    model.connect();
+    assert_eq!(model.limits, limits);
+}

@@ -138,6 +138,7 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         physical: BTreeMap::new(),
         software_checksums: rooms.ports.is_userspace(),
         punts_per_second: limits.conversations_per_second,
+        connections_per_pod: limits.connections_per_pod,
         learned_per_pod: usize::try_from(limits.learned_flows_per_pod).unwrap_or(usize::MAX),
         shared_namespaces: config.shared_namespaces.iter().map(|name| name.as_str().into()).collect(),
         claim_rest: config.claim_rest(),
@@ -189,6 +190,7 @@ impl Rooms {
             Command::Switch(
                 command @ (SwitchCommand::ReadConnections { .. }
                 | SwitchCommand::EndConnections { .. }
+                | SwitchCommand::LimitConnections { .. }
                 | SwitchCommand::Settle { .. }),
             ) => self.connections.send(command).await,
             Command::Switch(command) => self.switch.carry_out(command, events),

@@ -71,6 +71,7 @@ impl Switch {
             // For the connections room.
             SwitchCommand::ReadConnections { .. }
             | SwitchCommand::EndConnections { .. }
+            | SwitchCommand::LimitConnections { .. }
             | SwitchCommand::Settle { .. } => {}
         }
     }

@@ -15,6 +15,7 @@ mod control;
 mod settle;
 mod text;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,8 +60,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Has a command carried out: [`SwitchCommand::ReadConnections`], [`SwitchCommand::EndConnections`] or
-    /// [`SwitchCommand::Settle`]; the outcome comes back as [`Event::Done`]. Others are not for this room and are
+    /// Has a command carried out: [`SwitchCommand::ReadConnections`], [`SwitchCommand::EndConnections`],
+    /// [`SwitchCommand::LimitConnections`] or [`SwitchCommand::Settle`]; the outcome comes back as [`Event::Done`]. Others are not for this room and are
     /// passed over.
     pub async fn send(&self, command: SwitchCommand) {
         // The room ends after the last handle only, so there is always somebody who takes the command.
@@ -132,6 +133,11 @@ impl Room {
                 let connections = listing.map(|listing| self.counted(listing));
                 Some((task, Outcome::Connections(connections.map_err(|error| error.to_string()))))
             }
+            SwitchCommand::LimitConnections { task, zones, most } => {
+                let limited = limit(&mut control, &zones, most);
+                self.note(limited.as_ref().err());
+                Some((task, Outcome::Committed(limited.map_err(|error| error.to_string()))))
+            }
             SwitchCommand::EndConnections { task, connections } => {
                 let ended = end(&mut control, &connections);
                 self.note(ended.as_ref().err());
@@ -177,4 +183,20 @@ fn end(control: &mut control::Control, connections: &[Connection]) -> Result<(),
         Some(error) => Err(error),
         None => Ok(()),
     }
+}
+
+/// Limits of so many zones are set by one command.
+const LIMITS: usize = 256;
+
+/// Limits what is tracked in some zones.
+fn limit(
+    control: &mut control::Control,
+    zones: &BTreeSet<u16>,
+    most: u32,
+) -> Result<(), control::ControlError> {
+    let zones: Vec<String> = zones.iter().map(|zone| format!("zone={zone},limit={most}")).collect();
+    for some in zones.chunks(LIMITS) {
+        control.call("dpctl/ct-set-limits", some)?;
+    }
+    Ok(())
 }

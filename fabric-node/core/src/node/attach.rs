@@ -364,6 +364,7 @@ impl Node {
     /// Sends the flows and meters of an attachment that has a port: into an empty zone, unless it carries traffic already.
     fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
         let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
+        self.limit_connections([pod.zone]);
         let flows: Vec<FlowMod> = pod_flows(&self.site, &pod).into_iter().map(FlowMod::add).collect();
         let meters = pod_meters(&pod, self.config.punts_per_second);
         if self.book.get(key).is_some_and(|a| a.stage != Stage::Ready) {

@@ -220,6 +220,16 @@ pub enum SwitchCommand {
         /// Number of the errand.
         task: Task,
     },
+    /// Track no more than so many connections in each of these zones; new ones above that are not tracked, and their
+    /// answers do not pass. Comes back with [`Outcome::Committed`].
+    LimitConnections {
+        /// Number of the errand.
+        task: Task,
+        /// The zones.
+        zones: BTreeSet<u16>,
+        /// Connections in a zone.
+        most: u32,
+    },
     /// Make the switch forget these connections; one that is gone already is no error. Comes back with
     /// [`Outcome::Committed`].
     EndConnections {
@@ -331,8 +341,8 @@ pub enum Outcome {
     Claim(Result<(), ClaimError>),
     /// Of [`WireCommand`]; the error says what, where and what to do.
     Wire(Result<(), String>),
-    /// Of [`SwitchCommand::Commit`], [`SwitchCommand::FlushZone`], [`SwitchCommand::EndConnections`] and
-    /// [`SwitchCommand::Settle`].
+    /// Of [`SwitchCommand::Commit`], [`SwitchCommand::FlushZone`], [`SwitchCommand::EndConnections`],
+    /// [`SwitchCommand::LimitConnections`] and [`SwitchCommand::Settle`].
     Committed(Result<(), String>),
     /// Of [`SwitchCommand::ReadConnections`]; the error says what, where and what to do.
     Connections(Result<Vec<Connection>, String>),

@@ -83,6 +83,8 @@ pub struct NodeConfig {
     pub punts_per_second: u32,
     /// Learned flows that one pod may be the cause of.
     pub learned_per_pod: usize,
+    /// Connections that are tracked for one pod.
+    pub connections_per_pod: u32,
     /// Namespaces that are shared where they have no tenant of their own.
     pub shared_namespaces: BTreeSet<Name>,
     /// How long a freed address rests.
@@ -122,6 +124,7 @@ enum Errand {
     EndConnections,
     EmptyZone { zone: u16 },
     Settle,
+    Limit,
 }
 
 /// The agent.
@@ -346,6 +349,7 @@ impl Node {
             (Errand::EndConnections, Outcome::Committed(result)) => self.connections_ended(task, result),
             (Errand::EmptyZone { zone }, Outcome::Committed(result)) => self.zone_emptied(zone, result, now),
             (Errand::Settle, Outcome::Committed(_)) => self.switch_settled(task),
+            (Errand::Limit, Outcome::Committed(_)) => self.limit_connections([]),
             _ => {}
         }
     }

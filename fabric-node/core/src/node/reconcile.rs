@@ -122,6 +122,11 @@ impl Node {
         let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
         let first = !self.up;
         self.up = true;
+        if first {
+            // A switch that was started anew knows no limits.
+            let zones: Vec<u16> = self.book.pods().map(|pod| pod.zone).collect();
+            self.limit_connections(zones);
+        }
         if first || !flows.is_empty() {
             // Flows that nobody knows of may have let connections in.
             self.want_whole_walk();

@@ -16,7 +16,7 @@
 //! A switch whose connections cannot be read or ended has the zones concerned emptied by OpenFlow. That ends what is
 //! forbidden for now; without a list nothing can be cut, and a receiver that goes on sending, and may, opens anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,9 @@ use crate::pipeline::vocabulary::{JUDGED, MARKS};
 
 /// Connections judged before others get a turn.
 const SLICE: usize = 512;
+/// Conversations of a pod that are cut at once, and ended one by one: with more its zone is emptied, or the switch would
+/// do nothing else for seconds.
+const MOST_CUTS: usize = 1024;
 /// How often a read that failed is tried before the zones are emptied.
 const TRIES: u32 = 3;
 /// When connections are read once more after an edit that other nodes judge.
@@ -50,6 +53,8 @@ const SCTP: u8 = 132;
 /// What is to be read, and how far that is.
 #[derive(Debug, Default)]
 pub(super) struct Walks {
+    /// Zones whose connections have no limit yet.
+    unlimited: BTreeSet<u16>,
     /// Zones to be read.
     wanted: BTreeSet<u16>,
     /// The switch is to settle, and these zones are to be read once more when it has.
@@ -296,13 +301,13 @@ impl Node {
         let forbidden = self.still_forbidden(judging.forbidden);
         let mut flows = Vec::new();
         for connection in &forbidden {
-            if let Some(query) = self.cut(connection)
+            if self.memory.cut_in(connection.zone) < MOST_CUTS
+                && let Some(query) = self.cut(connection)
                 && let Some(decision) = decide(&query, &self.context())
             {
                 let reasons = self.tallies.reasons(&decision);
                 let flow = decision.flow.clone();
                 let learned = Learned::sent(query, decision, reasons, None, now);
-                flows.extend(self.make_room(learned.asker));
                 self.memory.insert(learned, &self.world);
                 flows.push(FlowMod::add(flow));
             }
@@ -332,8 +337,10 @@ impl Node {
     }
 
     fn end_connections(&mut self, forbidden: Vec<Connection>) {
-        let (alone, with_zone): (Vec<_>, Vec<_>) =
-            forbidden.into_iter().partition(|connection| self.can_end_alone(connection));
+        let crowded = crowded(&forbidden);
+        let alone =
+            |connection: &Connection| !crowded.contains(&connection.zone) && self.can_end_alone(connection);
+        let (alone, with_zone): (Vec<_>, Vec<_>) = forbidden.into_iter().partition(alone);
         self.empty_zones(with_zone.into_iter().map(|connection| connection.zone).collect());
         if alone.is_empty() {
             return;
@@ -354,6 +361,18 @@ impl Node {
             self.walks.problem = Some(error);
             self.empty_zones(zones);
         }
+    }
+
+    /// A pod that opens connections without end is not to take those of others. One command at a time: the switch may be
+    /// slow.
+    pub(super) fn limit_connections(&mut self, zones: impl IntoIterator<Item = u16>) {
+        self.walks.unlimited.extend(zones);
+        if self.walks.unlimited.is_empty() || self.errands.values().any(|errand| *errand == Errand::Limit) {
+            return;
+        }
+        let (zones, most) = (std::mem::take(&mut self.walks.unlimited), self.config.connections_per_pod);
+        let task = self.errand(Errand::Limit);
+        self.command(Command::Switch(SwitchCommand::LimitConnections { task, zones, most }));
     }
 
     /// Ends every connection of these zones.
@@ -493,4 +512,13 @@ impl Ends {
 
 fn is_of(pod: &LocalPod, address: IpAddr) -> bool {
     pod.addresses.contains(&address)
+}
+
+/// The zones with more connections here than are ended one by one.
+fn crowded(connections: &[Connection]) -> BTreeSet<u16> {
+    let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+    for connection in connections {
+        *counts.entry(connection.zone).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count > MOST_CUTS).map(|(zone, _)| zone).collect()
 }

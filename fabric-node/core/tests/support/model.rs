@@ -52,6 +52,8 @@ pub struct Model {
     pub resumed: usize,
     pub flushed: Vec<u16>,
     pub host: HostState,
+    /// Connections that zones may have.
+    pub limits: BTreeMap<u16, u32>,
     /// VLANs in use.
     pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
     /// Packets of the agent's own.
@@ -98,6 +100,7 @@ fn config(name: &str, seed: u64, now: Instant) -> NodeConfig {
         physical: BTreeMap::new(),
         software_checksums: true,
         punts_per_second: 1000,
+        connections_per_pod: 65_536,
         learned_per_pod: LEARNED_PER_POD,
         shared_namespaces: ["kube-system".into()].into(),
         claim_rest: Duration::from_secs(30),
@@ -145,6 +148,7 @@ impl Model {
             resumed: 0,
             flushed: Vec::new(),
             host: HostState::default(),
+            limits: BTreeMap::new(),
             uplinks: BTreeMap::new(),
             sent: Vec::new(),
             denials: Vec::new(),
@@ -368,6 +372,10 @@ impl Model {
                 self.flushed.push(zone);
                 self.connections.flush(zone);
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
+            }
+            SwitchCommand::LimitConnections { task, zones, most } => {
+                self.limits.extend(zones.into_iter().map(|zone| (zone, most)));
+                (task, Outcome::Committed(Ok(())))
             }
             SwitchCommand::Send { packets } => {
                 self.sent.extend(packets);

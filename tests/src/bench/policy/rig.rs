@@ -146,7 +146,8 @@ impl Rig {
             }
             SwitchCommand::FlushZone { task, .. }
             | SwitchCommand::Settle { task }
-            | SwitchCommand::EndConnections { task, .. } => committed(task),
+            | SwitchCommand::EndConnections { task, .. }
+            | SwitchCommand::LimitConnections { task, .. } => committed(task),
             SwitchCommand::Send { .. } => None,
             SwitchCommand::Dump { task } => Some(finished(task, Outcome::Dump(Ok(Vec::new())))),
             SwitchCommand::ReadConnections { task, .. } => {
@@ -185,6 +186,7 @@ fn config() -> NodeConfig {
         physical: BTreeMap::new(),
         software_checksums: true,
         punts_per_second: 1000,
+        connections_per_pod: 65_536,
         learned_per_pod: 4096,
         shared_namespaces: BTreeSet::from(["kube-system".into()]),
         claim_rest: Duration::from_secs(30),

@@ -76,6 +76,11 @@ impl Learned {
         Learned { sent: None, packets, ..Learned::sent(query, decision, reasons, None, now) }
     }
 
+    /// Whether it cuts a conversation.
+    fn is_cut(&self) -> bool {
+        matches!(self.query, Query::Ended { .. })
+    }
+
     /// Whether it goes with its pod: a way or the source behind a tunnel serves others too.
     fn is_of_pod(&self) -> bool {
         !matches!(
@@ -129,6 +134,8 @@ pub(super) struct Memory {
     by_region: BTreeSet<(IpNet, IpAddr, Id)>,
     /// Flows by the zone of the asking pod, the longest unused first.
     by_zone: BTreeMap<u16, BTreeSet<(Instant, Id)>>,
+    /// Flows that cut a conversation, by the zone of the pod: they count against no limit, and make no room.
+    cuts: BTreeMap<u16, BTreeSet<Id>>,
     dormant: dormant::Index,
     subjects: Subjects,
     /// Addresses that flows say the way to.
@@ -217,8 +224,10 @@ impl Memory {
         let (asker, used) = (learned.asker, learned.used);
         (learned.packets, learned.used) = (packets, now);
         if let Some(asked) = asker.and_then(|zone| self.by_zone.get_mut(&zone)) {
-            asked.remove(&(used, id));
-            asked.insert((now, id));
+            // What cuts a conversation is not listed.
+            if asked.remove(&(used, id)) {
+                asked.insert((now, id));
+            }
         }
         Some((more, now))
     }
@@ -248,6 +257,7 @@ impl Memory {
         self.supersede(&learned);
         let hash = hash(learned.flow.table, learned.flow.priority, &learned.flow.matches);
         let (asker, used) = (learned.asker, learned.used);
+        let cuts = learned.is_cut();
         if let Query::Route { destination } | Query::Wire { destination, .. } = learned.query {
             let way = self.ways.entry(destination).or_default();
             way.gated = concerned::is_gated(destination, world);
@@ -255,7 +265,9 @@ impl Memory {
         }
         let id = self.put(Entry::Flow(Box::new(learned)), world);
         self.by_flow.insert((hash, id));
-        if let Some(zone) = asker {
+        if let Some(zone) = asker.filter(|_| cuts) {
+            self.cuts.entry(zone).or_default().insert(id);
+        } else if let Some(zone) = asker {
             self.by_zone.entry(zone).or_default().insert((used, id));
         }
     }
@@ -305,6 +317,14 @@ impl Memory {
                 self.ways.remove(&destination);
             }
         }
+        if let Some(zone) = learned.asker.filter(|_| learned.is_cut())
+            && let Some(cuts) = self.cuts.get_mut(&zone)
+        {
+            cuts.remove(&id);
+            if cuts.is_empty() {
+                self.cuts.remove(&zone);
+            }
+        }
         if let Some(zone) = learned.asker
             && let Some(asked) = self.by_zone.get_mut(&zone)
         {
@@ -318,7 +338,9 @@ impl Memory {
     /// Forgets what goes with the pod of a zone, and gives its flows.
     pub fn forget(&mut self, zone: u16) -> Vec<FlowKey> {
         self.forget_dormant(zone);
-        let asked: Vec<Id> = self.by_zone.get(&zone).into_iter().flatten().map(|(_, id)| *id).collect();
+        let asked = self.by_zone.get(&zone).into_iter().flatten().map(|(_, id)| *id);
+        let cuts = self.cuts.get(&zone).into_iter().flatten().copied();
+        let asked: Vec<Id> = asked.chain(cuts).collect();
         let mut keys = Vec::with_capacity(asked.len());
         for id in asked {
             if self.flow(id).is_some_and(Learned::is_of_pod)
@@ -335,11 +357,15 @@ impl Memory {
         self.by_zone.get(&zone).map_or(0, BTreeSet::len)
     }
 
-    /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago; what cuts a conversation stays.
+    /// How many conversations of the pod of a zone are cut.
+    pub fn cut_in(&self, zone: u16) -> usize {
+        self.cuts.get(&zone).map_or(0, BTreeSet::len)
+    }
+
+    /// Of the flows that the pod of a zone has made the agent learn, the one whose last known use is the longest ago;
+    /// what cuts a conversation stays.
     pub fn least_recent(&self, zone: u16) -> Option<Id> {
-        let cuts =
-            |id: &Id| self.entry(*id).is_some_and(|entry| matches!(entry.query(), Query::Ended { .. }));
-        self.by_zone.get(&zone)?.iter().map(|(_, id)| *id).find(|id| !cuts(id))
+        self.by_zone.get(&zone)?.first().map(|(_, id)| *id)
     }
 }
 
