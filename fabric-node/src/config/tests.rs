@@ -82,7 +82,7 @@ fn every_field_is_read() {
          ovs: { database: /o/db.sock, runDir: /o, datapath: netdev }\nbridge: br0\n\
          tunnels: { cidr: 192.168.77.0/24 }\nsockets: { directory: /s }\nlog: info,fabric_node=debug\n\
          reconcileSeconds: 5\nclaimRestSeconds: 0\nsharedNamespaces: [infra, dns]\n\
-         limits: { conversationsPerSecond: 7, learnedFlowsPerPod: 64 }",
+         limits: { conversationsPerSecond: 7, connectionsPerPod: 2048, learnedFlowsPerPod: 64 }",
     )
     .expect("a sound file");
     assert_eq!(config.node, "n2.example.org");
@@ -95,7 +95,8 @@ fn every_field_is_read() {
     assert_eq!(config.reconcile_seconds, 5);
     assert_eq!(config.claim_rest_seconds, 0);
     assert_eq!(config.shared_namespaces, ["infra", "dns"]);
-    let limits = Limits { conversations_per_second: 7, learned_flows_per_pod: 64 };
+    let limits =
+        Limits { conversations_per_second: 7, connections_per_pod: 2_048, learned_flows_per_pod: 64 };
     assert_eq!(config.limits, limits);
 }
 
