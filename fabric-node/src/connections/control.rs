@@ -8,10 +8,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+#[cfg(test)]
+mod tests;
+
 /// The largest answer that is taken, bytes: some two million connections.
 const MOST: u64 = 512 << 20;
-/// Requests that are sent before their answers are read: as many as the daemon takes up in one turn.
+/// Requests that are sent before their answers are read: as many as the daemon takes from one client before it turns
+/// to everything else that it has to do.
 const PIPELINE: usize = 10;
+/// Clients that the room is at once where much is asked for: it takes that much of each.
+const CLIENTS: usize = 8;
 
 /// Why a command of the daemon was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -52,11 +58,18 @@ pub enum ControlError {
     },
 }
 
-/// A daemon, with a connection to it once something was asked.
+/// A daemon, with connections to it once something was asked.
 pub struct Control {
     run_dir: PathBuf,
     patience: Duration,
-    stream: Option<(PathBuf, BufReader<io::Take<UnixStream>>)>,
+    clients: Vec<Client>,
+}
+
+/// One connection to the daemon.
+struct Client {
+    path: PathBuf,
+    stream: BufReader<io::Take<UnixStream>>,
+    patience: Duration,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +83,7 @@ struct Reply {
 impl Control {
     /// The daemon that has its files in a folder.
     pub fn new(run_dir: &Path, patience: Duration) -> Self {
-        Self { run_dir: run_dir.to_owned(), patience, stream: None }
+        Self { run_dir: run_dir.to_owned(), patience, clients: Vec::new() }
     }
 
     /// Has one command carried out; what it prints.
@@ -79,47 +92,85 @@ impl Control {
         answers.pop().unwrap_or_else(|| Ok(String::new()))
     }
 
-    /// Has one command carried out with each of these lists of parameters, in order.
+    /// Has one command carried out with each of these lists of parameters, in any order; the answers are in theirs.
     pub fn calls(
         &mut self,
         command: &str,
         parameters: Vec<Vec<String>>,
     ) -> Result<Vec<Result<String, ControlError>>, ControlError> {
         let mut answers = Vec::with_capacity(parameters.len());
-        for batch in parameters.chunks(PIPELINE) {
-            let result = self.batch(command, batch, &mut answers);
+        for turn in parameters.chunks(PIPELINE * CLIENTS) {
+            let result = self.turn(command, turn, &mut answers);
             if result.is_err() {
-                self.stream = None;
+                self.clients.clear();
             }
             result?;
         }
         Ok(answers)
     }
 
-    fn batch(
+    fn turn(
         &mut self,
         command: &str,
-        batch: &[Vec<String>],
+        turn: &[Vec<String>],
         answers: &mut Vec<Result<String, ControlError>>,
     ) -> Result<(), ControlError> {
-        let patience = self.patience;
-        let (path, stream) = self.connect()?;
-        let failed = |source: io::Error| match source.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                ControlError::Silent { path: path.clone(), command: command.to_owned(), patience }
-            }
-            _ => ControlError::Socket { path: path.clone(), source },
-        };
+        let batches = turn.chunks(PIPELINE);
+        while self.clients.len() < batches.len() {
+            self.clients.push(Client::open(&self.run_dir, self.patience)?);
+        }
+        for (client, batch) in self.clients.iter_mut().zip(batches.clone()) {
+            client.ask(command, batch)?;
+        }
+        for (client, batch) in self.clients.iter_mut().zip(batches) {
+            client.answers(command, batch.len(), answers)?;
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    fn open(run_dir: &Path, patience: Duration) -> Result<Self, ControlError> {
+        let pid_file = run_dir.join("ovs-vswitchd.pid");
+        let pid = std::fs::read_to_string(&pid_file)
+            .and_then(|text| {
+                let pid: u32 = text.trim().parse().map_err(io::Error::other)?;
+                Ok(pid)
+            })
+            .map_err(|source| ControlError::Pid { path: pid_file, source })?;
+        let path = run_dir.join(format!("ovs-vswitchd.{pid}.ctl"));
+        let stream = UnixStream::connect(&path).and_then(|stream| {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            Ok(stream)
+        });
+        match stream {
+            Ok(stream) => Ok(Self { path, stream: BufReader::new(stream.take(MOST)), patience }),
+            Err(source) => Err(ControlError::Socket { path, source }),
+        }
+    }
+
+    fn ask(&mut self, command: &str, batch: &[Vec<String>]) -> Result<(), ControlError> {
         let requests: String = batch
             .iter()
             .enumerate()
             .map(|(id, parameters)| json!({"id": id, "method": command, "params": parameters}).to_string())
             .collect();
-        stream.get_mut().get_mut().write_all(requests.as_bytes()).map_err(failed)?;
-        stream.get_mut().set_limit(MOST);
-        for _ in batch {
-            let mut deserializer = serde_json::Deserializer::from_reader(&mut *stream);
-            let reply = Reply::deserialize(&mut deserializer).map_err(|error| failed(error.into()))?;
+        let written = self.stream.get_mut().get_mut().write_all(requests.as_bytes());
+        written.map_err(|source| self.failed(command, source))
+    }
+
+    fn answers(
+        &mut self,
+        command: &str,
+        count: usize,
+        answers: &mut Vec<Result<String, ControlError>>,
+    ) -> Result<(), ControlError> {
+        self.stream.get_mut().set_limit(MOST);
+        for _ in 0..count {
+            let mut deserializer = serde_json::Deserializer::from_reader(&mut self.stream);
+            let reply = Reply::deserialize(&mut deserializer);
+            let reply = reply.map_err(|error| self.failed(command, error.into()))?;
             answers.push(match reply.error {
                 Some(message) => Err(ControlError::Refused {
                     command: command.to_owned(),
@@ -131,32 +182,13 @@ impl Control {
         Ok(())
     }
 
-    fn connect(&mut self) -> Result<(&PathBuf, &mut BufReader<io::Take<UnixStream>>), ControlError> {
-        let opened = match self.stream.take() {
-            Some(opened) => opened,
-            None => self.open()?,
-        };
-        let (path, stream) = self.stream.insert(opened);
-        Ok((path, stream))
-    }
-
-    fn open(&self) -> Result<(PathBuf, BufReader<io::Take<UnixStream>>), ControlError> {
-        let pid_file = self.run_dir.join("ovs-vswitchd.pid");
-        let pid = std::fs::read_to_string(&pid_file)
-            .and_then(|text| {
-                let pid: u32 = text.trim().parse().map_err(io::Error::other)?;
-                Ok(pid)
-            })
-            .map_err(|source| ControlError::Pid { path: pid_file, source })?;
-        let path = self.run_dir.join(format!("ovs-vswitchd.{pid}.ctl"));
-        let stream = UnixStream::connect(&path).and_then(|stream| {
-            stream.set_read_timeout(Some(self.patience))?;
-            stream.set_write_timeout(Some(self.patience))?;
-            Ok(stream)
-        });
-        match stream {
-            Ok(stream) => Ok((path, BufReader::new(stream.take(MOST)))),
-            Err(source) => Err(ControlError::Socket { path, source }),
+    fn failed(&self, command: &str, source: io::Error) -> ControlError {
+        let path = self.path.clone();
+        match source.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                ControlError::Silent { path, command: command.to_owned(), patience: self.patience }
+            }
+            _ => ControlError::Socket { path, source },
         }
     }
 }

@@ -12,6 +12,8 @@
 //! says so, and [`Handle::problem`] until a later command succeeds.
 
 mod control;
+#[cfg(test)]
+mod daemon;
 mod settle;
 mod text;
 

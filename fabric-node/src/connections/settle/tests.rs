@@ -1,57 +1,20 @@
-#![allow(clippy::expect_used, reason = "a failed step fails the test")]
-
-use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-
+use super::super::daemon::{Daemon, Says};
 use super::*;
 
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
-
 /// What a daemon that answers so is asked for while it settles.
-fn asked(datapaths: &str, version: &str) -> Vec<String> {
-    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-    let folder: PathBuf = std::env::temp_dir().join(format!("fabric-settle-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join("ovs-vswitchd.pid"), "7\n").expect("a pid file");
-    let listener = UnixListener::bind(folder.join("ovs-vswitchd.7.ctl")).expect("a socket");
-    let (datapaths, version) = (datapaths.to_owned(), version.to_owned());
-    let daemon = std::thread::spawn(move || answer(&listener, &datapaths, &version));
-    let mut control = Control::new(&folder, Duration::from_secs(5));
-    settle(&mut control);
-    drop(control);
-    let asked = daemon.join().expect("the daemon");
-    std::fs::remove_dir_all(&folder).expect("the folder goes");
-    asked
-}
-
-fn answer(listener: &UnixListener, datapaths: &str, version: &str) -> Vec<String> {
-    let (mut stream, _) = listener.accept().expect("a connection");
-    let mut asked = Vec::new();
-    let mut bytes = [0; 1024];
-    loop {
-        // One request at a time is under way, and is written at once.
-        let length = stream.read(&mut bytes).expect("a request");
-        if length == 0 {
-            return asked;
-        }
-        let request: serde_json::Value = serde_json::from_slice(&bytes[..length]).expect("JSON");
-        let method = request["method"].as_str().expect("a method").to_owned();
-        let result = match method.as_str() {
-            "dpctl/dump-dps" => datapaths,
-            "version" => version,
-            _ => "",
-        };
-        asked.push(method);
-        let reply = serde_json::json!({ "id": request["id"], "result": result, "error": null });
-        stream.write_all(reply.to_string().as_bytes()).expect("an answer");
-    }
+fn asked(says: Says) -> Vec<String> {
+    let daemon = Daemon::start(says);
+    settle(&mut Control::new(daemon.folder(), Duration::from_secs(5)));
+    daemon.asked()
 }
 
 #[test]
 fn what_rounds_cannot_put_right_is_thrown_away() {
-    let asked = asked("netdev@ovs-netdev\n", "ovs-vswitchd (Open vSwitch) 3.1.0\n");
+    let asked = asked(|command, _| match command {
+        "dpctl/dump-dps" => "netdev@ovs-netdev\n".to_owned(),
+        "version" => "ovs-vswitchd (Open vSwitch) 3.1.0\n".to_owned(),
+        _ => String::new(),
+    });
     assert_eq!(
         asked,
         ["dpctl/dump-dps", "version", "revalidator/purge", "revalidator/wait", "revalidator/purge"]
@@ -61,10 +24,16 @@ fn what_rounds_cannot_put_right_is_thrown_away() {
 #[test]
 fn where_rounds_put_everything_right_nothing_is_thrown_away() {
     let waits = ["revalidator/wait", "revalidator/wait"];
-    let kernel = asked("system@ovs-system\n", "ovs-vswitchd (Open vSwitch) 3.1.0\n");
-    assert_eq!(kernel[1..], waits);
-    let mended = asked("netdev@ovs-netdev\n", "ovs-vswitchd (Open vSwitch) 3.3.0\n");
-    assert_eq!(mended[2..], waits);
+    let kernel = asked(|command, _| match command {
+        "dpctl/dump-dps" => "system@ovs-system\n".to_owned(),
+        _ => "ovs-vswitchd (Open vSwitch) 3.1.0\n".to_owned(),
+    });
+    assert_eq!(kernel.get(1..), Some(&waits.map(str::to_owned)[..]));
+    let mended = asked(|command, _| match command {
+        "dpctl/dump-dps" => "netdev@ovs-netdev\n".to_owned(),
+        _ => "ovs-vswitchd (Open vSwitch) 3.3.0\n".to_owned(),
+    });
+    assert_eq!(mended.get(2..), Some(&waits.map(str::to_owned)[..]));
 }
 
 #[test]
