@@ -124,6 +124,21 @@ fn what_is_opened_by_flows_that_are_gone_is_found_when_the_switch_has_settled() 
 }
 
 #[test]
+fn a_switch_that_takes_long_to_list_its_connections_is_asked_less_often() {
+    let mut cluster = cluster();
+    established(&mut cluster, "a", "b", TCP, 22);
+    cluster.nodes[0].silent.extend([Room::Reads, Room::Settling]);
+    cluster.put(DENY);
+    cluster.pass(Duration::from_millis(400));
+    cluster.nodes[0].wake(Room::Reads);
+    let reads = cluster.nodes[0].reads;
+    cluster.pass(Duration::from_secs(2));
+    assert_eq!(cluster.nodes[0].reads, reads, "another would take longer than all that lies between");
+    cluster.pass(Duration::from_secs(1));
+    assert_eq!(cluster.nodes[0].reads, reads + 1);
+}
+
+#[test]
 fn what_an_edit_allows_is_settled_when_the_switch_has_forgotten_that_it_was_denied() {
     let mut cluster = cluster();
     cluster.put(DENY);

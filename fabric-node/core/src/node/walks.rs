@@ -44,6 +44,8 @@ const AGAIN: Duration = Duration::from_millis(150);
 /// How often connections are read while the switch settles: what it opens meanwhile by flows that are gone lives no
 /// longer than this.
 const PEEK: Duration = Duration::from_millis(150);
+/// Or one part in so many of the time is spent on that: a userspace datapath forwards nothing while it lists.
+const PEEK_SHARE: u32 = 6;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -63,6 +65,9 @@ pub(super) struct Walks {
     settling: Option<(Task, BTreeSet<u16>)>,
     /// When they are read once more while it does.
     peek: Option<Instant>,
+    /// When a read was last asked for, and how long the last one took.
+    asked: Option<Instant>,
+    took: Duration,
     stage: Stage,
     /// Walks begun; a dormant verdict of the walk under way says nothing to it.
     pub number: u64,
@@ -139,9 +144,22 @@ impl Walks {
     /// Asks for another read of the zones that the switch settles for, if one is due.
     fn peek(&mut self, now: Instant) {
         if let Some((_, zones)) = self.settling.as_ref().filter(|_| self.peek.is_some_and(|at| at <= now)) {
-            self.wanted.extend(zones);
-            self.peek = Some(now + PEEK);
+            if matches!(self.stage, Stage::Idle) {
+                self.wanted.extend(zones);
+            }
+            self.peek = Some(now + self.pause());
         }
+    }
+
+    /// A read is over.
+    fn note_read(&mut self, now: Instant) {
+        self.took = self.asked.map_or(Duration::ZERO, |asked| now.saturating_duration_since(asked));
+        self.peek = self.peek.map(|at| at.max(now + self.pause()));
+    }
+
+    /// Between two reads while the switch settles.
+    fn pause(&self) -> Duration {
+        PEEK.max(self.took * PEEK_SHARE)
     }
 
     pub fn problem(&self) -> Option<String> {
@@ -207,7 +225,7 @@ impl Node {
             && let Some(zones) = self.walks.unsettled.take()
         {
             let task = self.errand(Errand::Settle);
-            self.walks.peek = (!zones.is_empty()).then_some(now + PEEK);
+            self.walks.peek = (!zones.is_empty()).then_some(now + self.walks.pause());
             self.walks.settling = Some((task, zones));
             self.command(Command::Switch(SwitchCommand::Settle { task }));
         }
@@ -221,6 +239,7 @@ impl Node {
             }
             self.walks.again = None;
             self.walks.number += 1;
+            self.walks.asked = Some(now);
             let task = self.errand(Errand::ReadConnections);
             self.walks.stage = Stage::Reading { task, zones: zones.clone() };
             self.command(Command::Switch(SwitchCommand::ReadConnections { task, zones }));
@@ -242,6 +261,7 @@ impl Node {
         now: Instant,
     ) {
         let Stage::Reading { zones, .. } = self.walks.take(|stage| stage.awaits(task)) else { return };
+        self.walks.note_read(now);
         match result {
             Ok(connections) => {
                 (self.walks.failed, self.walks.problem) = (0, None);
