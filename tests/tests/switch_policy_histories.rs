@@ -31,10 +31,8 @@ const NO_RETRANSMISSION: Duration = Duration::from_millis(900);
 const LOSSES: (usize, u64, u64) = (100, 500, 250);
 /// Bytes of a full segment of the streams.
 const SEGMENT: u64 = 1_398;
-/// Established conversations that are forbidden stop within this after the edit was written. On a busy machine one in so
-/// many may take longer, but no longer than that.
+/// Established conversations that are forbidden stop within this after the edit was written.
 const STOP: Duration = Duration::from_secs(1);
-const STOP_LATER: (usize, Duration) = (10, Duration::from_secs(2));
 /// A witness may be so much behind; for so long at least nothing is heard of those that have stopped.
 const SILENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(600));
 /// For so long a switch may be busy with a port that comes or goes.
@@ -44,7 +42,7 @@ const TALKS: usize = 24;
 
 #[test]
 fn what_is_measured_is_what_the_oracle_says_after_every_edit() {
-    let seeds = std::env::var("FABRIC_SEEDS").unwrap_or_else(|_| "1,2".to_owned());
+    let seeds = std::env::var("FABRIC_SEEDS").unwrap_or_else(|_| "1,2,4".to_owned());
     for seed in seeds.split(',').map(|seed| seed.trim().parse().unwrap()) {
         println!("FABRIC_SEEDS={seed}");
         History::begin(seed).run();
@@ -138,9 +136,7 @@ impl History {
         );
         let late: Vec<Duration> =
             self.figures.stopped.iter().copied().filter(|after| *after > STOP).collect();
-        let few = late.len() * STOP_LATER.0 <= self.figures.stopped.len();
-        let soon = late.iter().all(|after| *after <= STOP_LATER.1);
-        assert!(few && soon, "forbidden conversations stopped after {late:?}");
+        assert!(late.is_empty(), "forbidden conversations stopped after {late:?}");
         assert!(
             self.figures.lost * LOSSES.1 <= self.figures.messages,
             "messages were lost: {}",
@@ -407,13 +403,17 @@ impl History {
         }
     }
 
-    /// What the switches say of packets that they dropped for reasons of their own.
+    /// What the switches say of packets that they dropped for reasons of their own, and the kernel of those that came
+    /// while a switch was busy with other things.
     fn dropped(&self) -> String {
         let nodes = self.bed.lab().nodes().iter();
         let told = nodes.map(|node| {
             let coverage = self.bed.trial.on_node(&node.name, &["ovs-appctl", "coverage/show"]);
             let lines = coverage.lines().filter(|line| line.contains("drop") || line.contains("upcall"));
-            format!("{}:\n{}\n", node.name, lines.collect::<Vec<_>>().join("\n"))
+            let sockets = self.bed.trial.on_node(&node.name, &["ss", "--packet", "--memory", "--no-header"]);
+            let full = sockets.lines().filter(|line| line.contains(",d") && !line.contains(",d0)"));
+            let told: Vec<&str> = lines.chain(full).map(str::trim).collect();
+            format!("{}:\n{}\n", node.name, told.join("\n"))
         });
         told.collect()
     }
