@@ -25,6 +25,7 @@ Examples:
   fabric-node run --config /etc/fabric/node.yaml
   fabric-node status
   fabric-node status -o json --socket /run/fabric/agent.sock
+  fabric-node ipam --claims
 
 Exit codes: 0 done, 1 the agent failed or cannot be reached, 2 the command line or the node file cannot be used.";
 
@@ -45,13 +46,25 @@ enum Command {
         #[arg(short, long, value_enum, default_value_t = Format::Text)]
         output: Format,
     },
+    /// Shows how many addresses there are, and who has which.
+    Ipam {
+        /// The agent's socket.
+        #[arg(long, value_name = "PATH", default_value = "/run/fabric/agent.sock")]
+        socket: PathBuf,
+        /// What to print.
+        #[arg(short, long, value_enum, default_value_t = Format::Text)]
+        output: Format,
+        /// Lists each claim, with its pod, its node and since when, in place of the numbers.
+        #[arg(long)]
+        claims: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
     /// For people.
     Text,
-    /// The body of `GET /v1/status`, as documented in docs/api.md.
+    /// What the agent's socket answers, as documented in docs/api.md.
     Json,
 }
 
@@ -59,6 +72,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run(&config),
         Command::Status { socket, output } => status(&socket, output),
+        Command::Ipam { socket, output, claims } => ipam(&socket, output, claims),
     }
 }
 
@@ -82,9 +96,30 @@ fn status(socket: &std::path::Path, output: Format) -> ExitCode {
         Ok(Err(error)) => return complain(&error, 1),
         Err(error) => return complain(&error, 1),
     };
+    show(output, &status, |status| serve::render::status(status, agent::since_epoch()))
+}
+
+fn ipam(socket: &std::path::Path, output: Format, claims: bool) -> ExitCode {
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&error, 1),
+    };
+    if claims {
+        return match runtime.block_on(serve::client::claims(socket)) {
+            Ok(claims) => show(output, &claims, |claims| serve::render::ipam::claims(claims)),
+            Err(error) => complain(&error, 1),
+        };
+    }
+    match runtime.block_on(serve::client::ipam(socket)) {
+        Ok(ipam) => show(output, &ipam, serve::render::ipam::pools),
+        Err(error) => complain(&error, 1),
+    }
+}
+
+fn show<T: serde::Serialize>(output: Format, answer: &T, text: impl FnOnce(&T) -> String) -> ExitCode {
     match output {
-        Format::Text => print!("{}", serve::render::status(&status, agent::since_epoch())),
-        Format::Json => match serde_json::to_string_pretty(&status) {
+        Format::Text => print!("{}", text(answer)),
+        Format::Json => match serde_json::to_string_pretty(answer) {
             Ok(text) => println!("{text}"),
             Err(error) => return complain(&error, 1),
         },

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fabric_api::{State, Status, Store, World, WorldCounts, verdict};
+use fabric_api::{Pool, State, Status, Store, World, WorldCounts, verdict};
 use fabric_node::serve::client::{self, ClientError};
 use fabric_node::serve::{Ask, Handle, ServeConfig, start};
 use serde_json::{Value, json};
@@ -35,7 +35,18 @@ impl Place {
         let (asks, questions) = mpsc::channel(8);
         let waiting_for = waiting_for.iter().map(|&lack| lack.to_owned()).collect();
         let store = Store { synced: state != State::Starting, ..Store::default() };
-        let status = Status { node: "n1".to_owned(), state, waiting_for, store, ..Status::default() };
+        let pools = vec![Pool {
+            network: "pods".to_owned(),
+            family: 4,
+            size: 65_533,
+            claimed: CLAIMS,
+            retained: 0,
+            pending: 0,
+            resting: 0,
+            disputed: 0,
+            free: 65_533 - CLAIMS,
+        }];
+        let status = Status { node: "n1".to_owned(), state, waiting_for, store, pools, ..Status::default() };
         tokio::spawn(answer(questions, status));
         start(&self.config(), asks).expect("the socket is ours")
     }
@@ -67,6 +78,23 @@ async fn answer(mut questions: mpsc::Receiver<Ask>, status: Status) {
                 let _ = sender.send(status.store.synced.then(lint));
             }
         }
+    }
+}
+
+/// Claims that the world has: more than two pages of them.
+const CLAIMS: u64 = 2_500;
+
+fn claim(number: u64) -> policy::IpClaim {
+    let ip = std::net::Ipv4Addr::from(0x0a01_0000 + u32::try_from(number).expect("few"));
+    policy::IpClaim {
+        ip: ip.into(),
+        network: "pods".into(),
+        mac: [2, 0, 0, 0, 0, 1],
+        node: "n1".into(),
+        pod: Some(policy::PodIdent { namespace: "shop".into(), name: "db-0".into(), uid: "u".into() }),
+        owner: format!("c{number}/eth0"),
+        retain: true,
+        since: Some(policy::Timestamp(7)),
     }
 }
 
@@ -105,6 +133,9 @@ fn cluster() -> policy::World {
         assert_eq!(admission.problems, []);
         world.apply(policy::Edit::Put(admission.object.expect("it is good")));
     }
+    for number in 0..CLAIMS {
+        world.apply(policy::Edit::Put(policy::Object::IpClaim(claim(number))));
+    }
     world
 }
 
@@ -135,6 +166,24 @@ async fn status_and_world_come_as_the_agent_says() {
             .expect("JSON");
     assert_eq!(json["state"], "running");
     assert_eq!(json["switch"]["databaseConnected"], false, "names are in camelCase");
+}
+
+#[tokio::test]
+async fn addresses_come_as_numbers_and_claims_page_by_page() {
+    let place = Place::new();
+    let handle = place.agent(State::Running, &[]);
+    let ipam = client::ipam(handle.socket()).await.expect("it answers");
+    assert_eq!(ipam.pools.len(), 1);
+    assert_eq!((ipam.pools[0].network.as_str(), ipam.pools[0].claimed), ("pods", CLAIMS));
+    let claims = client::claims(handle.socket()).await.expect("it answers");
+    assert_eq!(claims.len() as u64, CLAIMS);
+    assert!(claims.windows(2).all(|pair| pair[0].ip < pair[1].ip), "each once, in order");
+    let last = serde_json::to_value(claims.last()).expect("JSON");
+    let wanted = json!({"ip": "10.1.9.195", "network": "pods", "pod": "shop/db-0", "node": "n1", "owner": "c2499/eth0",
+        "since": "1970-01-01T00:00:07Z", "retain": true});
+    assert_eq!(last, wanted);
+    let bad = ask(&handle, "GET", "/v1/claims?after=here").await;
+    assert!(bad.starts_with("HTTP/1.1 400 ") && bad.contains("after: "), "{bad}");
 }
 
 #[tokio::test]
@@ -173,7 +222,7 @@ async fn what_is_not_there_says_what_is() {
     let unknown = ask(&handle, "GET", "/v2/status").await;
     assert!(unknown.starts_with("HTTP/1.1 404 "), "{unknown}");
     assert!(unknown.ends_with(
-        r#"{"error":"/v2/status is nothing here; ask /v1/status, /v1/world, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint, /metrics, /healthz or /readyz"}"#
+        r#"{"error":"/v2/status is nothing here; ask /v1/status, /v1/world, /v1/ipam, /v1/claims, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint, /metrics, /healthz or /readyz"}"#
     ));
     let refused = ask(&handle, "POST", "/v1/status").await;
     assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-use crate::{Status, World};
+use crate::{Claim, ClaimsPage, Ipam, Status, World};
 
 /// Longest that an answer may take: longer than the agent itself waits before it says that it has none.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -89,6 +89,31 @@ pub async fn status(socket: &Path) -> Result<Status, ClientError> {
 /// [`ClientError`] says what to do.
 pub async fn world(socket: &Path) -> Result<World, ClientError> {
     json(socket, "/v1/world").await
+}
+
+/// How the addresses of Networks are used, as the agent behind `socket` knows it.
+///
+/// # Errors
+/// [`ClientError`] says what to do.
+pub async fn ipam(socket: &Path) -> Result<Ipam, ClientError> {
+    json(socket, "/v1/ipam").await
+}
+
+/// Every claim that the agent behind `socket` knows of, asked page by page.
+///
+/// # Errors
+/// [`ClientError`] says what to do.
+pub async fn claims(socket: &Path) -> Result<Vec<Claim>, ClientError> {
+    let mut claims = Vec::new();
+    let mut path = "/v1/claims".to_owned();
+    loop {
+        let page: ClaimsPage = json(socket, &path).await?;
+        claims.extend(page.claims);
+        match page.next {
+            Some(next) => path = format!("/v1/claims?after={next}"),
+            None => return Ok(claims),
+        }
+    }
 }
 
 /// The answer to `GET path`, read.

@@ -6,6 +6,8 @@
 //! |---|---|
 //! | `GET /v1/status` | [`Status`] |
 //! | `GET /v1/world` | [`World`] |
+//! | `GET /v1/ipam` | [`Ipam`] |
+//! | `GET /v1/claims?after=ADDRESS` | [`ClaimsPage`] |
 //! | `POST /v1/verdict` with a [`verdict::Query`] | [`verdict::Report`] |
 //! | `POST /v1/check` with a [`verdict::CheckQuery`] | [`verdict::Check`] |
 //! | `POST /v1/matrix` with a [`verdict::MatrixQuery`] | [`verdict::Matrix`] |
@@ -21,11 +23,13 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod ipam;
 mod problem;
 mod status;
 pub mod verdict;
 mod world;
 
+pub use ipam::{Claim, ClaimsPage, Ipam, Pool};
 pub use problem::{Error, Problem};
 pub use status::{
     Attachment, Flows, Lease, LeaseState, PolicyState, Punts, State, Status, Store, StoreKind, Switch,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Problem, WorldCounts};
+use crate::{Pool, Problem, WorldCounts};
 
 /// The answer to `GET /v1/status`: the agent as it is at the moment of the question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct Status {
     pub attachments: Vec<Attachment>,
     /// Addresses held by this node, by address.
     pub leases: Vec<Lease>,
+    /// How the addresses of Networks are used, by Network and family.
+    pub pools: Vec<Pool>,
     /// Flows that the agent wants in the switch.
     pub flows: Flows,
     /// Packets that came to the agent for a decision, by table and outcome.
@@ -172,6 +174,8 @@ pub enum LeaseState {
     Claiming,
     /// A container has it.
     Held,
+    /// It is kept for the successor of a pod that is away.
+    Retained,
     /// It was given back and is not used again for a while.
     Resting,
 }
@@ -181,6 +185,7 @@ impl fmt::Display for LeaseState {
         f.pad(match self {
             Self::Claiming => "claiming",
             Self::Held => "held",
+            Self::Retained => "retained",
             Self::Resting => "resting",
         })
     }

@@ -77,6 +77,19 @@ fn key(container: &str) -> AttachmentKey {
     AttachmentKey { container_id: container.into(), ifname: "eth0".into() }
 }
 
+fn request(container: &str, pod: &str, uid: &str) -> AttachRequest {
+    AttachRequest {
+        key: key(container),
+        netns: format!("/run/netns/{container}"),
+        network: "fabric".into(),
+        pod: Some(PodIdent { namespace: "shop".into(), name: pod.into(), uid: uid.into() }),
+        ips: vec![],
+        mac: None,
+        mtu: None,
+        rates: fabric_core::pipeline::site::Rates::default(),
+    }
+}
+
 impl Cluster {
     /// Two nodes and a Network.
     fn new(spec: Value) -> Cluster {
@@ -139,18 +152,7 @@ impl Cluster {
         pod: &str,
         uid: &str,
     ) -> Result<Vec<IpAddr>, RequestError> {
-        let pod = PodIdent { namespace: "shop".into(), name: pod.into(), uid: uid.into() };
-        let request = AttachRequest {
-            key: key(container),
-            netns: format!("/run/netns/{container}"),
-            network: "fabric".into(),
-            pod: Some(pod),
-            ips: vec![],
-            mac: None,
-            mtu: None,
-            rates: fabric_core::pipeline::site::Rates::default(),
-        };
-        let id = self.nodes[node].request(Request::Attach(request));
+        let id = self.nodes[node].request(Request::Attach(request(container, pod, uid)));
         let reply = self.nodes[node].replies.remove(&id).unwrap();
         self.hear();
         reply.map(|reply| match reply {
@@ -444,4 +446,33 @@ fn the_pods_word_goes_before_the_namespaces_and_that_before_the_default() {
     cluster.put(pod("e", "e", json!({"fabric.io/network": "blue", "fabric.io/ip": "10.1.0.9"})));
     let why = refused(cluster.add(0, "e", "e", "e"));
     assert!(why.contains("not in Network blue"), "{why}");
+}
+
+#[test]
+fn the_use_of_every_pool_is_told() {
+    let mut cluster = Cluster::new(json!({"cidrs": ["10.1.0.0/28", "fd00:1::/64"], "default": true,
+        "exclude": ["10.1.0.14"]}));
+    let pool = |cluster: &Cluster, family| {
+        let model = &cluster.nodes[0];
+        model.node.status(model.now).pools.into_iter().find(|pool| pool.family == family).unwrap()
+    };
+    let empty = pool(&cluster, policy::Family::V4);
+    assert_eq!((empty.size, empty.free), (12, 12), "without both edges, the gateway and what is excluded");
+    cluster.put(member("db-0", "u1"));
+    cluster.put(pod("a", "a", json!({})));
+    cluster.put(pod("b", "b", json!({"fabric.io/ip": "10.1.0.14"})));
+    for (container, name, uid) in [("c1", "db-0", "u1"), ("c2", "a", "a"), ("c3", "b", "b")] {
+        cluster.add(0, container, name, uid).unwrap();
+    }
+    let used = pool(&cluster, policy::Family::V4);
+    assert_eq!((used.claimed, used.free), (3, 10), "one of the three is none to hand out");
+    cluster.del(0, "c1");
+    cluster.del(0, "c2");
+    let used = pool(&cluster, policy::Family::V4);
+    assert_eq!((used.claimed, used.retained, used.resting, used.free), (1, 1, 1, 10));
+    let used = pool(&cluster, policy::Family::V6);
+    assert_eq!((used.size, used.free), ((1 << 64) - 2, (1 << 64) - 5));
+    cluster.nodes[0].silent.insert(support::model::Room::Store);
+    cluster.nodes[0].request(Request::Attach(request("c4", "a", "a")));
+    assert_eq!(pool(&cluster, policy::Family::V4).pending, 1);
 }

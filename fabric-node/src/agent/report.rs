@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, PolicyState, Problem, Punts, State, Status, Store, StoreKind,
+    Attachment, Flows, Lease, LeaseState, PolicyState, Pool, Problem, Punts, State, Status, Store, StoreKind,
     Switch as SwitchStatus, TableFlows, Tally, World as WorldReport, WorldCounts, verdict,
 };
-use fabric_core::node::{AttachmentStatus, Node, StatusView};
+use fabric_core::node::{AttachmentStatus, Node, PoolUse, StatusView};
 use fabric_core::pipeline::vocabulary::Cookie;
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::Ask;
@@ -149,6 +149,7 @@ impl Reporter {
             world: counts(view.world),
             attachments: view.attachments.iter().map(attachment).collect(),
             leases: leases(&view),
+            pools: view.pools.iter().map(pool).collect(),
             flows: flows(&view),
             punts: punts(&view),
             denied: tallies(view.tallies.denied()),
@@ -219,7 +220,7 @@ fn leases(view: &StatusView<'_>) -> Vec<Lease> {
         ip: claim.ip,
         network: claim.network.to_string(),
         owner: claim.owner.clone(),
-        state: LeaseState::Held,
+        state: if claim.is_idle() { LeaseState::Retained } else { LeaseState::Held },
     });
     let nobody = |ip, state| Lease {
         ip,
@@ -232,6 +233,21 @@ fn leases(view: &StatusView<'_>) -> Vec<Lease> {
     let mut leases: Vec<Lease> = held.chain(claiming).chain(resting).collect();
     leases.sort_by_key(|lease| lease.ip);
     leases
+}
+
+fn pool(pool: &PoolUse) -> Pool {
+    let bounded = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    Pool {
+        network: pool.network.to_string(),
+        family: fabric_api::ipam::number(pool.family),
+        size: bounded(pool.size),
+        claimed: pool.claimed,
+        retained: pool.retained,
+        pending: pool.pending,
+        resting: pool.resting,
+        disputed: pool.disputed,
+        free: bounded(pool.free),
+    }
 }
 
 fn flows(view: &StatusView<'_>) -> Flows {

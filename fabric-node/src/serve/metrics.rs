@@ -16,6 +16,7 @@ pub(super) fn exposition(status: &Status) -> String {
     switch(&mut text, status);
     world(&mut text, status);
     attachments(&mut text, status);
+    addresses(&mut text, status);
     packets(&mut text, status);
     policy(&mut text, status);
     problems(&mut text, status);
@@ -72,7 +73,7 @@ fn attachments(text: &mut Exposition, status: &Status) {
         text.sample(&[("ready", if ready { "true" } else { "false" })], number as u64);
     }
     text.gauge("fabric_leases", "Addresses of this node, by what becomes of them.");
-    for state in [LeaseState::Claiming, LeaseState::Held, LeaseState::Resting] {
+    for state in [LeaseState::Claiming, LeaseState::Held, LeaseState::Retained, LeaseState::Resting] {
         let number = status.leases.iter().filter(|lease| lease.state == state).count();
         text.sample(&[("state", &state.to_string())], number as u64);
     }
@@ -81,6 +82,16 @@ fn attachments(text: &mut Exposition, status: &Status) {
     text.gauge("fabric_flows_learned", "Flows that answer punts, by table.");
     for table in &status.flows.learned {
         text.sample(&[("table", &table.table)], table.flows);
+    }
+}
+
+fn addresses(text: &mut Exposition, status: &Status) {
+    text.gauge("fabric_addresses", "Addresses of Networks, by what becomes of them.");
+    for pool in &status.pools {
+        let family = format!("IPv{}", pool.family);
+        for (state, number) in pool.by_state() {
+            text.sample(&[("network", &pool.network), ("family", &family), ("state", state)], number);
+        }
     }
 }
 

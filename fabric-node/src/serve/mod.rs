@@ -5,6 +5,7 @@
 //! the same answer, so no gauge drifts from the truth. The paths and bodies are those of
 //! [`fabric_api`]. The socket is for root only.
 
+mod ipam;
 mod metrics;
 pub mod render;
 #[cfg(test)]
@@ -34,7 +35,8 @@ use tracing::error;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What can be asked in JSON.
-const PATHS: &str = "/v1/status, /v1/world, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint";
+const PATHS: &str =
+    "/v1/status, /v1/world, /v1/ipam, /v1/claims, /v1/verdict, /v1/check, /v1/matrix, /v1/pods, /v1/lint";
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,8 @@ fn router(asks: mpsc::Sender<Ask>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/world", get(world))
+        .route("/v1/ipam", get(ipam::ipam))
+        .route("/v1/claims", get(ipam::claims))
         .route("/v1/verdict", post(verdict::verdict))
         .route("/v1/check", post(verdict::check))
         .route("/v1/matrix", post(verdict::matrix))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fabric_api::{Attachment, Lease, Status, Tally};
 
+pub mod ipam;
 mod table;
 
 use table::Table;

@@ -1,7 +1,7 @@
 //! A status with a bit of everything, for the golden texts.
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, PolicyState, Problem, Punts, State, Status, Store, StoreKind,
+    Attachment, Flows, Lease, LeaseState, PolicyState, Pool, Problem, Punts, State, Status, Store, StoreKind,
     Switch, TableFlows, Tally, WorldCounts,
 };
 
@@ -39,6 +39,17 @@ pub(super) fn sample() -> Status {
             lease("10.0.0.6", LeaseState::Held),
             lease("10.0.0.7", LeaseState::Resting),
         ],
+        pools: vec![Pool {
+            network: "pods".to_owned(),
+            family: 4,
+            size: 253,
+            claimed: 2,
+            retained: 0,
+            pending: 0,
+            resting: 1,
+            disputed: 0,
+            free: 250,
+        }],
         flows: Flows {
             r#static: 52,
             learned: vec![

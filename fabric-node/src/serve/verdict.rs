@@ -36,7 +36,7 @@ impl fmt::Debug for Look {
 
 impl Agent {
     /// What `read` makes of the world; a refusal while that has not been read.
-    async fn look<T: Send + 'static>(
+    pub(super) async fn look<T: Send + 'static>(
         &self,
         read: impl FnOnce(&World) -> T + Send + 'static,
     ) -> Result<T, Refusal> {

@@ -29,6 +29,7 @@ mod io;
 mod learning;
 mod leases;
 mod memory;
+mod pools;
 mod ports;
 mod reconcile;
 mod requests;
@@ -58,6 +59,7 @@ pub use clock::Clock;
 pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
 pub use io::*;
+pub use pools::PoolUse;
 pub use status::{AttachmentStatus, PuntCounts, StatusView};
 pub use tallies::Tallies;
 

@@ -8,7 +8,7 @@ use openflow::Mac;
 use policy::{IpClaim, World};
 
 use super::book::Stage;
-use super::{AttachmentKey, Node, Tallies};
+use super::{AttachmentKey, Node, PoolUse, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::vocabulary::Table;
 
@@ -92,6 +92,8 @@ pub struct StatusView<'a> {
     pub claiming: Vec<IpAddr>,
     /// Addresses that rest.
     pub resting: Vec<IpAddr>,
+    /// How the addresses of Networks are used, by Network and family.
+    pub pools: Vec<PoolUse>,
     /// Static flows.
     pub static_flows: usize,
     /// Learned flows by table.
@@ -134,6 +136,7 @@ impl Node {
             claims: self.own_claims().collect(),
             claiming: self.leases.pending().collect(),
             resting: self.leases.resting(now).collect(),
+            pools: self.pools(),
             static_flows: self.node_flows.len() + pods,
             learned_flows,
             punts: &self.counts,

@@ -17,6 +17,7 @@ fn an_agent_that_has_just_begun_reads_like_this() {
         leases: Vec::new(),
         problems: Vec::new(),
         policy: Default::default(),
+        pools: Vec::new(),
         punts: Vec::new(),
         state: fabric_api::State::Starting,
         store: fabric_api::Store { synced: false, ..sample().store },
