@@ -11,7 +11,7 @@ use crate::address::{Family, IpRange};
 use crate::name::Name;
 use crate::object::{Encap, Mode, Network};
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "mode",
     "cidrs",
     "ranges",
@@ -22,6 +22,7 @@ const FIELDS: [&str; 13] = [
     "encap",
     "vni",
     "snat",
+    "snatExcept",
     "mtu",
     "default",
     "allowedNamespaces",
@@ -42,6 +43,7 @@ pub(super) fn read(root: &At<'_>, name: Name) -> Read<Network> {
         let exclude = spec.optional("exclude", |at| at.list(|at| range_within(at, &prefixes)));
         let gateway = spec.optional("gateway", |at| gateways(at, &prefixes));
         let snat = spec.optional("snat", boolean);
+        let snat_except = spec.optional("snatExcept", |at| at.list(cidr));
         let mtu = spec.optional("mtu", |at| mtu(at, &prefixes));
         let default = spec.optional("default", boolean);
         let allowed_namespaces = spec.optional("allowedNamespaces", selector);
@@ -57,6 +59,7 @@ pub(super) fn read(root: &At<'_>, name: Name) -> Read<Network> {
             exclude: exclude?.unwrap_or_default(),
             gateway: gateway?.unwrap_or_default(),
             snat: snat?.unwrap_or(overlay),
+            snat_except: snat_except?.unwrap_or_default(),
             mtu: mtu?,
             default: default?.unwrap_or(false),
             allowed_namespaces: allowed_namespaces?,

@@ -73,6 +73,8 @@ pub struct Network {
     pub gateway: Vec<IpAddr>,
     /// Whether packets to the outside take the node's address.
     pub snat: bool,
+    /// Destinations outside that packets go to with the pod's own address although [`Network::snat`] holds.
+    pub snat_except: Vec<IpNet>,
     /// The MTU of its pods, in bytes; without it, derived from the interface that carries them.
     pub mtu: Option<u32>,
     /// Whether pods that name no Network get this one.

@@ -10,6 +10,7 @@ fn network(cidrs: &[&str]) -> Network {
         exclude: Vec::new(),
         gateway: Vec::new(),
         snat: true,
+        snat_except: Vec::new(),
         mtu: None,
         default: false,
         allowed_namespaces: None,
