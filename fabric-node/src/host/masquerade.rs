@@ -3,14 +3,11 @@
 //! One table a family, `ip fabric` and `ip6 fabric`, replaced whole by one script, which
 //! the kernel applies as one transaction.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::Stdio;
 
 use fabric_core::node::HostState;
 use ipnet::IpNet;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 /// The script for a state. It leaves no table where there is nothing to masquerade.
 pub fn script(state: &HostState) -> String {
@@ -21,9 +18,14 @@ pub fn script(state: &HostState) -> String {
         let of_family = |prefix: &&IpNet| prefix.addr().is_ipv4() == v4;
         let pods: Vec<IpNet> = state.masquerade.iter().filter(of_family).copied().collect();
         if !pods.is_empty() {
-            let inside: Vec<IpNet> =
-                state.routes.iter().filter(of_family).copied().chain(pods.clone()).collect();
-            table(&mut script, family, &pods, &inside, &state.device);
+            let inside = state.routes.iter().chain(&state.inside).filter(of_family).copied();
+            let inside: Vec<IpNet> = inside.chain(pods.clone()).collect();
+            let unmasked: Vec<_> = state
+                .unmasked
+                .iter()
+                .filter(|(prefix, except)| of_family(prefix) && !except.is_empty())
+                .collect();
+            table(&mut script, family, &Sources { pods, inside, unmasked }, &state.device);
         }
     }
     script
@@ -34,51 +36,44 @@ pub fn removal() -> String {
     script(&HostState::default())
 }
 
-fn table(script: &mut String, family: &str, pods: &[IpNet], inside: &[IpNet], device: &str) {
+/// What is masqueraded in one family.
+struct Sources<'a> {
+    /// Sources that are.
+    pods: Vec<IpNet>,
+    /// Destinations for which nobody is.
+    inside: Vec<IpNet>,
+    /// By source: destinations for which it is not.
+    unmasked: Vec<(&'a IpNet, &'a BTreeSet<IpNet>)>,
+}
+
+fn elements(prefixes: &[IpNet]) -> String {
+    let prefixes: Vec<String> = IpNet::aggregate(&prefixes.to_vec()).iter().map(IpNet::to_string).collect();
+    prefixes.join(", ")
+}
+
+fn table(script: &mut String, family: &str, sources: &Sources<'_>, device: &str) {
     let address = if family == "ip" { "ipv4_addr" } else { "ipv6_addr" };
     let _ = writeln!(script, "table {family} fabric {{");
-    for (name, prefixes) in [("pods", pods), ("inside", inside)] {
-        let prefixes: Vec<String> =
-            IpNet::aggregate(&prefixes.to_vec()).iter().map(IpNet::to_string).collect();
+    for (name, prefixes) in [("pods", &sources.pods), ("inside", &sources.inside)] {
+        let elements = elements(prefixes);
         let _ = writeln!(
             script,
-            "  set {name} {{ type {address}; flags interval; elements = {{ {} }}; }}",
-            prefixes.join(", ")
+            "  set {name} {{ type {address}; flags interval; elements = {{ {elements} }}; }}"
         );
     }
     let _ = writeln!(
         script,
-        "  chain postrouting {{\n    type nat hook postrouting priority 100; policy accept;\n    \
-         {family} saddr @pods {family} daddr != @inside oifname != \"{device}\" masquerade\n  }}\n}}"
+        "  chain postrouting {{\n    type nat hook postrouting priority 100; policy accept;"
     );
-}
-
-/// Runs `nft -f -` on a script.
-///
-/// # Errors
-/// `nft` is missing, or does not accept the script; the text says what to do.
-pub async fn run(nft: &Path, script: &str) -> Result<(), String> {
-    let name = nft.display();
-    let mut child = Command::new(nft)
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("masquerade: cannot run {name}: {error}; install nftables"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let written = stdin.write_all(script.as_bytes()).await;
-        written.map_err(|error| format!("masquerade: {name} does not read its input: {error}"))?;
+    for (source, except) in &sources.unmasked {
+        let except: Vec<IpNet> = except.iter().copied().collect();
+        let except = elements(&except);
+        let _ = writeln!(script, "    {family} saddr {source} {family} daddr {{ {except} }} accept");
     }
-    let output = child.wait_with_output().await;
-    let output = output.map_err(|error| format!("masquerade: {name}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or("nothing said").to_owned();
-    Err(format!("masquerade: {name} failed ({}): {said}; NAT of nftables must be available", output.status))
+    let _ = writeln!(
+        script,
+        "    {family} saddr @pods {family} daddr != @inside oifname != \"{device}\" masquerade\n  }}\n}}"
+    );
 }
 
 #[cfg(test)]

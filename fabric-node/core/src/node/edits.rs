@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::time::Instant;
 
+use ipnet::IpNet;
 use openflow::{FlowMod, FlowTable};
-use policy::{Change, Edit, Kind, Mode, ObjectRef, PortBlock, Region, Resident};
+use policy::{Change, Edit, Kind, Mode, Network, ObjectRef, PortBlock, Region, Resident};
 
 use super::memory::{Concerned, Entry, Id, Learned, zone};
 use super::{Command, Errand, HostState, Node, SwitchCommand};
@@ -218,6 +219,8 @@ impl Node {
             routes: overlays.iter().flat_map(|n| n.cidrs.iter().copied()).collect(),
             sources: one_a_family(&self.site.addresses),
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
+            inside: self.world.networks().flat_map(|n| n.cidrs.iter().copied()).collect(),
+            unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }
     }
@@ -257,6 +260,15 @@ fn holds_block(ports: PortBlock, before: PortBlock) -> bool {
         }
         _ => false,
     }
+}
+
+/// The exceptions of a Network, by the prefix of their family.
+fn unmasked(network: &Network) -> impl Iterator<Item = (IpNet, BTreeSet<IpNet>)> {
+    network.cidrs.iter().filter_map(|cidr| {
+        let of_family = |net: &&IpNet| net.addr().is_ipv4() == cidr.addr().is_ipv4();
+        let except: BTreeSet<IpNet> = network.snat_except.iter().filter(of_family).copied().collect();
+        (!except.is_empty()).then_some((*cidr, except))
+    })
 }
 
 fn one_a_family(addresses: &[IpAddr]) -> Vec<IpAddr> {
