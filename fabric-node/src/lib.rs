@@ -9,5 +9,8 @@ pub mod config;
 pub mod connections;
 pub mod host;
 pub mod intake;
+pub mod netlink;
+pub mod nft;
 pub mod ports;
 pub mod serve;
+pub mod uplinks;

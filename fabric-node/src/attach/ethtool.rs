@@ -5,7 +5,7 @@ use std::io;
 
 use rtnetlink::sys::Socket;
 
-use super::netlink::{open_generic, receive};
+use crate::netlink::{open_generic, receive};
 
 // linux/netlink.h, linux/genetlink.h, linux/ethtool_netlink.h
 const NLMSG_ERROR: u16 = 2;

@@ -10,7 +10,6 @@
 mod desk;
 mod ethtool;
 mod hands;
-mod netlink;
 mod netns;
 mod server;
 mod socket;

@@ -15,6 +15,7 @@ use super::netlink::{Change, Hop, Link, Netlink, exists};
 use super::peers::Peers;
 use super::plan::{Found, Step, plan};
 use super::sysctl;
+use crate::nft;
 
 /// Changes of the kernel come in bunches: time between the first and the comparison it causes.
 const GATHER: Duration = Duration::from_millis(20);
@@ -233,7 +234,7 @@ impl Room {
         if state.masquerade.is_empty() && self.masquerade.as_ref() == Some(&script) {
             return Ok(());
         }
-        let outcome = masquerade::run(&self.config.nft, &script).await;
+        let outcome = masquerade(&self.config.nft, &script).await;
         if state.masquerade.is_empty() && self.masquerade.is_none() && outcome.is_err() {
             // There was nothing to remove, as far as is known.
             self.masquerade = Some(script);
@@ -368,6 +369,10 @@ fn discard(to: SocketAddrV6) -> std::io::Result<()> {
     socket.send_to(&[], to).map(drop)
 }
 
+async fn masquerade(nft: &std::path::Path, script: &str) -> Result<(), String> {
+    nft::run(nft, script).await.map_err(|error| format!("masquerade: {error}"))
+}
+
 /// Removes all that carries the room's mark; the failures.
 pub async fn cleanup(config: &HostConfig) -> Vec<String> {
     let mut failures = Vec::new();
@@ -383,7 +388,7 @@ pub async fn cleanup(config: &HostConfig) -> Vec<String> {
         },
         Err(error) => failures.push(format!("rtnetlink: cannot open a socket: {error}")),
     }
-    failures.extend(masquerade::run(&config.nft, &masquerade::removal()).await.err());
+    failures.extend(masquerade(&config.nft, &masquerade::removal()).await.err());
     failures
 }
 

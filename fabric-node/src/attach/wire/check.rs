@@ -11,8 +11,8 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 
 use super::request::{default_route, needs_link_route};
 use super::{WireError, is_pair, place};
-use crate::attach::netlink::Netlink;
 use crate::attach::netns::Netns;
+use crate::netlink::Netlink;
 
 /// The container's side as the kernel has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 
 use super::{WireError, place, remove_with, request};
-use crate::attach::netlink::{Netlink, StepError};
 use crate::attach::netns::Netns;
 use crate::attach::{ethtool, sysctl};
+use crate::netlink::{Netlink, StepError};
 
 /// RFC 8200, section 5; bytes.
 const IPV6_LEAST_MTU: u32 = 1280;

@@ -13,8 +13,8 @@ pub use create::create;
 use nix::errno::Errno;
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
 
-use super::netlink::{Netlink, StepError};
 use super::netns::NetnsError;
+use crate::netlink::{Netlink, StepError};
 
 /// Why the pair is not what it should be.
 #[derive(Debug, thiserror::Error)]

@@ -16,8 +16,8 @@ use rtnetlink::packet_route::route::{
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{LinkUnspec, LinkVeth};
 
-use crate::attach::netlink::Step;
 use crate::attach::netns::Netns;
+use crate::netlink::Step;
 
 /// Index of the loopback device, in every namespace.
 const LOOPBACK: u32 = 1;

@@ -1,6 +1,6 @@
 //! A netlink socket for short exchanges with the kernel.
 //!
-//! Everything that an errand changes goes out as one datagram of several messages,
+//! Everything that one piece of work changes goes out as one datagram of several messages,
 //! each acknowledged: one system call for the lot, and an error still names its step.
 //! A socket belongs to the network namespace of the thread that opened it, for good.
 
@@ -63,8 +63,22 @@ impl Netlink {
         open(NETLINK_ROUTE).map(|socket| Netlink { socket, sequence: 0 })
     }
 
+    /// As [`Netlink::open`], for a socket whose dumps the kernel filters by what the request says. Before Linux 4.20
+    /// it cannot, and gives everything.
+    pub fn open_strict() -> io::Result<Netlink> {
+        let netlink = Self::open()?;
+        let strict = netlink.socket.set_netlink_get_strict_chk(true);
+        strict.unwrap_or_else(|error| tracing::debug!("the kernel does not filter dumps: {error}"));
+        Ok(netlink)
+    }
+
     /// Carries the steps out in order. The kernel goes on after one that fails; the first failure is returned.
     pub fn apply(&mut self, steps: Vec<Step>) -> Result<(), StepError> {
+        self.apply_all(steps).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// As [`Netlink::apply`], with every failure, in the order of the steps.
+    pub fn apply_all(&mut self, steps: Vec<Step>) -> Vec<StepError> {
         let mut bytes = Vec::new();
         let mut names = Vec::with_capacity(steps.len());
         let first = self.sequence.wrapping_add(1);
@@ -75,23 +89,35 @@ impl Netlink {
         let count = names.len();
         let failed =
             |index: usize, cause| StepError { what: names.get(index).cloned().unwrap_or_default(), cause };
-        self.socket.send(&bytes, 0).map_err(|cause| failed(0, cause))?;
-        let mut outcome = Ok(());
+        if count == 0 {
+            return Vec::new();
+        }
+        if let Err(cause) = self.socket.send(&bytes, 0) {
+            return vec![failed(0, cause)];
+        }
+        let mut failures = Vec::new();
         let mut seen = 0;
         while seen < count {
-            for message in self.receive().map_err(|cause| failed(seen, cause))? {
+            let messages = match self.receive() {
+                Ok(messages) => messages,
+                Err(cause) => {
+                    failures.push(failed(seen, cause));
+                    return failures;
+                }
+            };
+            for message in messages {
                 let index = message.header.sequence_number.wrapping_sub(first) as usize;
                 let NetlinkPayload::Error(answer) = message.payload else { continue };
                 if index >= count {
                     continue;
                 }
                 seen += 1;
-                if answer.code.is_some() && outcome.is_ok() {
-                    outcome = Err(failed(index, answer.to_io()));
+                if answer.code.is_some() {
+                    failures.push(failed(index, answer.to_io()));
                 }
             }
         }
-        outcome
+        failures
     }
 
     /// The device of this name, where there is one.
