@@ -5,12 +5,17 @@
 //! the line and the field: a misspelt setting must not be a setting that silently does
 //! nothing. `deploy/examples/node.yaml` shows every field.
 
+mod physical;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
+
+pub use physical::{MAX_PHYSICAL, PhysicalNetwork};
 
 #[cfg(test)]
 mod tests;
@@ -64,6 +69,10 @@ pub struct NodeConfig {
     /// Bounds on what one pod can cost the node.
     #[serde(default)]
     pub limits: Limits,
+    /// The physical networks that this node is on, by the name that Networks of mode `underlay` give
+    /// (`physicalNetwork`), each with the NIC that leads there. Default: none.
+    #[serde(default)]
+    pub physical_networks: BTreeMap<String, PhysicalNetwork>,
 }
 
 /// Where the world and the claims are kept.
@@ -298,6 +307,7 @@ impl NodeConfig {
             .or_else(|| paths.into_iter().find_map(|(field, path)| Some((field, path_fault(path)?))))
             .or_else(|| device_fault(&self.bridge).map(|message| ("bridge", message)))
             .or_else(|| self.tunnels.fault())
+            .or_else(|| physical::fault(&self.physical_networks, &self.bridge))
             .or_else(|| log_fault(&self.log).map(|message| ("log", message)))
             .or_else(|| {
                 let fault = self.shared_namespaces.iter().find_map(|name| namespace_fault(name));

@@ -52,6 +52,7 @@ fn the_sample_shows_every_field_and_its_default() {
             "ovs.database",
             "ovs.datapath",
             "ovs.runDir",
+            "physicalNetworks",
             "reconcileSeconds",
             "sharedNamespaces",
             "sockets.directory",
@@ -63,7 +64,7 @@ fn the_sample_shows_every_field_and_its_default() {
 
 fn collect(prefix: &str, value: &mut serde_json::Value, fields: &mut Vec<String>) {
     match value {
-        serde_json::Value::Object(map) => {
+        serde_json::Value::Object(map) if !map.is_empty() => {
             let mut keys: Vec<_> = map.keys().cloned().collect();
             keys.sort();
             for key in keys {
@@ -82,7 +83,8 @@ fn every_field_is_read() {
          ovs: { database: /o/db.sock, runDir: /o, datapath: netdev }\nbridge: br0\n\
          tunnels: { cidr: 192.168.77.0/24 }\nsockets: { directory: /s }\nlog: info,fabric_node=debug\n\
          reconcileSeconds: 5\nclaimRestSeconds: 0\nsharedNamespaces: [infra, dns]\n\
-         limits: { conversationsPerSecond: 7, connectionsPerPod: 2048, learnedFlowsPerPod: 64 }",
+         limits: { conversationsPerSecond: 7, connectionsPerPod: 2048, learnedFlowsPerPod: 64 }\n\
+         physicalNetworks: { lan: { nic: eth1 }, dc.2: { nic: bond0, allowManagement: true } }",
     )
     .expect("a sound file");
     assert_eq!(config.node, "n2.example.org");
@@ -98,6 +100,9 @@ fn every_field_is_read() {
     let limits =
         Limits { conversations_per_second: 7, connections_per_pod: 2_048, learned_flows_per_pod: 64 };
     assert_eq!(config.limits, limits);
+    let network = |nic: &str, allow_management| PhysicalNetwork { nic: nic.to_owned(), allow_management };
+    let networks = [("dc.2", network("bond0", true)), ("lan", network("eth1", false))];
+    assert_eq!(config.physical_networks, networks.map(|(name, network)| (name.to_owned(), network)).into());
 }
 
 /// Each text with what is said about it.
@@ -105,7 +110,7 @@ const WRONG: &[(&str, &str)] = &[
     ("", ":1: unexpected end of file"),
     (
         "store: { directory: /w }\nbrige: br0",
-        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, claimRetentionSeconds, sharedNamespaces, limits",
+        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, claimRetentionSeconds, sharedNamespaces, limits, physicalNetworks",
     ),
     (
         "store:\n  directory: /w\novs:\n  rundir: /x",
@@ -158,6 +163,38 @@ const WRONG: &[(&str, &str)] = &[
     (
         "store: { directory: /w }\nlimits: { learnedFlowsPerPod: 10 }",
         ": limits.learnedFlowsPerPod: 10 is too small; give a number of at least 64",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { a-very-long-n: { nic: eth1 } }",
+        ": physicalNetworks: \"a-very-long-n\" cannot name a physical network; give 1 to 12 lower-case letters, digits, '-' and '.'",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { lan: { nic: '' } }",
+        ": physicalNetworks: lan: nic: \"\" cannot name a network device; give 1 to 15 bytes without '/', ':' and blanks",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { a: { nic: eth1 }, b: { nic: eth1 } }",
+        ": physicalNetworks: b and a both name the NIC eth1; a NIC leads to one network: give its VLANs in the Networks",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { fabric: { nic: eth1 } }",
+        ": physicalNetworks: fabric: its bridge br-fabric would be the one that carries the pods; give another name, or another `bridge`",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { lan: { nic: br-lan } }",
+        ": physicalNetworks: lan: nic: br-lan is a bridge of Fabric's; give the NIC itself",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { a: { nic: br-b }, b: { nic: eth1 } }",
+        ": physicalNetworks: a: nic: br-b is the bridge of b; give the NIC itself",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { gre: { nic: eth1 } }",
+        ": physicalNetworks: \"gre\" would name a port like that of a tunnel; give another name",
+    ),
+    (
+        "store: { directory: /w }\nphysicalNetworks: { lan: { nics: eth1 } }",
+        ":2: physicalNetworks.lan.nics: unknown field `nics`, expected `nic` or `allowManagement`",
     ),
     (
         "store: { directory: /w }\nsharedNamespaces: [dns, Kube-System]",

@@ -2,14 +2,17 @@
 //!
 //! On every connection to the database, and whenever somebody changes what is Fabric's,
 //! the room compares the database with what there should be and writes the difference as
-//! one transaction: the bridge, its LOCAL interface and the tunnel port. It then waits
+//! one transaction: the bridge, its LOCAL interface, the tunnel ports and the patch ports
+//! to the bridges of physical networks. It then waits
 //! until `ovs-vswitchd` has acted (`cur_cfg` reaches the transaction's `next_cfg`,
 //! ovs-vswitchd.conf.db(5)) before it reports [`PortsEvent::Ready`] with all ports; from
 //! there on it reports what changes.
 //!
 //! Rows are told apart by UUID and name, never by OpenFlow number. What is Fabric's has
-//! `external_ids` of Fabric: key `fabric` on the bridge and the tunnel port, keys that
-//! begin with `fabric.` on the interfaces of containers. Nothing else is ever touched; where something else has a
+//! `external_ids` of Fabric: key `fabric` on the bridge, the tunnel ports and the patch
+//! ports (these also say `fabric.physical`), keys that begin with `fabric.` on the
+//! interfaces of containers. A tunnel that the switch cannot open is a problem and holds
+//! nothing else up. Nothing else is ever touched; where something else has a
 //! name that is needed, that is a problem that names it.
 //!
 //! # Datapath
@@ -25,10 +28,12 @@
 mod errands;
 #[cfg(test)]
 mod fixture;
+mod own;
 mod room;
 mod setup;
 mod view;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +41,8 @@ use fabric_core::node::{Event, PortsCommand, Task};
 use tokio::sync::{mpsc, watch};
 
 use crate::config::Datapath;
+
+pub use own::Tunnel;
 
 /// The oldest Open vSwitch that is supported.
 pub const OLDEST: (u32, u32) = (2, 17);
@@ -51,8 +58,10 @@ pub struct PortsConfig {
     pub bridge: String,
     /// Which datapath the bridge is to use.
     pub datapath: Datapath,
-    /// Name of the VXLAN port.
-    pub tunnel: String,
+    /// The tunnel ports.
+    pub tunnels: Vec<Tunnel>,
+    /// The physical networks, each with a patch port to its bridge.
+    pub physical: BTreeSet<String>,
     /// MTU of the LOCAL interface, bytes. Without it the switch sets the least MTU of all ports, again and again.
     pub mtu: Option<u32>,
     /// Time after which a command that did not succeed is answered with an error.
@@ -60,7 +69,7 @@ pub struct PortsConfig {
 }
 
 impl PortsConfig {
-    /// A bridge `br-fabric` with tunnel port `fabric-vxlan` in the usual database.
+    /// A bridge `br-fabric` with a tunnel port of every kind in the usual database, and no physical networks.
     #[must_use]
     pub fn new(node: &str) -> Self {
         Self {
@@ -68,7 +77,8 @@ impl PortsConfig {
             node: node.to_owned(),
             bridge: "br-fabric".to_owned(),
             datapath: Datapath::Auto,
-            tunnel: "fabric-vxlan".to_owned(),
+            tunnels: Tunnel::ALL.to_vec(),
+            physical: BTreeSet::new(),
             mtu: None,
             patience: Duration::from_secs(10),
         }

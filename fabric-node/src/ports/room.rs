@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 
 use super::errands::{Errands, Verdict};
+use super::own::{self, OwnPort};
 use super::setup::{self, Surroundings};
 use super::view::{self, News, View};
 use super::{PortsConfig, SwitchFacts};
@@ -331,8 +332,9 @@ impl Room {
     /// Ports of the node's own that the switch cannot open.
     fn port_problems(&self) -> Vec<String> {
         let Some(view) = &self.view else { return Vec::new() };
-        let own = [&self.config.bridge, &self.config.tunnel];
-        let broken = own.into_iter().filter_map(|name| Some((name, view.member(name)?.row.error.clone()?)));
+        let ports = own::wanted(&self.config).into_iter().filter(OwnPort::stands_alone);
+        let own = ports.map(|port| port.name).chain([self.config.bridge.clone()]);
+        let broken = own.filter_map(|name| view.member(&name)?.row.error.clone().map(|error| (name, error)));
         broken.map(|(name, error)| format!("port {name}: the switch cannot open it: {error}")).collect()
     }
 

@@ -7,18 +7,10 @@ use std::path::Path;
 use ovsdb::rows::{Bridge, OpenVSwitch};
 use ovsdb::{Condition, Datum, Mutation, Transaction, Uuid};
 
+use super::own::{self, MARK};
 use super::view::View;
 use super::{OLDEST, PortsConfig};
 use crate::config::Datapath;
-
-/// Key of `external_ids` that marks what is Fabric's.
-pub const MARK: &str = "fabric";
-
-/// Number that the tunnel port asks for.
-const TUNNEL_REQUEST: i64 = 1;
-
-/// UDP port of VXLAN (RFC 7348 §5).
-const VXLAN_PORT: &str = "4789";
 
 /// The first schema of `Open_vSwitch` that a supported version may have: 2.17 has 8.3.0.
 const OLDEST_SCHEMA: (u32, u32) = (8, 3);
@@ -68,9 +60,9 @@ pub fn plan(config: &PortsConfig, view: &View, surroundings: &Surroundings) -> R
         ));
     }
     let datapath = datapath(config, &root, bridge.as_ref().map(|(_, bridge)| bridge), view, surroundings)?;
-    if let Some(other) = view.elsewhere(&config.bridge).or_else(|| view.elsewhere(&config.tunnel)) {
-        let (bridge, tunnel) = (&config.bridge, &config.tunnel);
-        return Err(format!("bridge {other} has a port called {bridge} or {tunnel}: remove that port"));
+    let names = own::wanted(config).into_iter().map(|port| port.name).chain([config.bridge.clone()]);
+    if let Some((name, other)) = names.filter_map(|name| Some((view.elsewhere(&name)?, name))).next() {
+        return Err(format!("bridge {name} has a port called {other}: remove that port"));
     }
     let mut transaction = Transaction::new();
     match bridge {
@@ -78,7 +70,7 @@ pub fn plan(config: &PortsConfig, view: &View, surroundings: &Surroundings) -> R
         Some((uuid, bridge)) => {
             mend_bridge(&mut transaction, config, &datapath, uuid, &bridge);
             mend_local(&mut transaction, config, view);
-            mend_tunnel(&mut transaction, config, uuid, view)?;
+            own::mend(&mut transaction, config, uuid, view)?;
         }
     }
     Ok(Plan { datapath, transaction: (!transaction.is_empty()).then_some(transaction) })
@@ -170,21 +162,6 @@ pub fn has_address(config: &PortsConfig, view: &View) -> bool {
     wanted.is_some() && view.member(&config.bridge).is_some_and(|member| member.row.mac == wanted)
 }
 
-fn tunnel_options() -> BTreeMap<String, String> {
-    [("remote_ip", "flow"), ("key", "flow"), ("dst_port", VXLAN_PORT)]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
-}
-
-fn tunnel_columns() -> [(&'static str, Datum); 3] {
-    [
-        ("type", "vxlan".into()),
-        ("options", tunnel_options().into()),
-        ("ofport_request", TUNNEL_REQUEST.into()),
-    ]
-}
-
 fn mark(node: &str) -> Datum {
     Datum::from_pairs([(MARK, node)])
 }
@@ -195,10 +172,10 @@ fn make_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str) {
     let columns = [("name", name.into()), ("type", "internal".into()), ("mtu_request", config.mtu.into())];
     let interface = txn.insert("Interface", columns);
     let local = txn.insert("Port", [("name", name.into()), ("interfaces", interface.into())]);
-    let tunnel = make_tunnel(txn, config);
+    let others = own::make_all(txn, config);
     let settings: BTreeMap<String, String> =
         bridge_settings(config).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let ports: Datum = [ovsdb::Atom::from(local), ovsdb::Atom::from(tunnel)].into_iter().collect();
+    let ports: Datum = std::iter::once(local).chain(others).map(ovsdb::Atom::from).collect();
     let columns = bridge_columns(datapath).into_iter().chain([
         ("name", name.into()),
         ("ports", ports),
@@ -207,14 +184,6 @@ fn make_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str) {
     ]);
     let bridge = txn.insert("Bridge", columns);
     txn.mutate("Open_vSwitch", [], [Mutation::insert("bridges", bridge)]);
-}
-
-fn make_tunnel(txn: &mut Transaction, config: &PortsConfig) -> ovsdb::txn::NewRow {
-    let name = config.tunnel.as_str();
-    let columns =
-        tunnel_columns().into_iter().chain([("name", name.into()), ("external_ids", mark(&config.node))]);
-    let interface = txn.insert("Interface", columns);
-    txn.insert("Port", [("name", name.into()), ("interfaces", interface.into())])
 }
 
 fn mend_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str, uuid: Uuid, bridge: &Bridge) {
@@ -241,25 +210,6 @@ fn mend_local(txn: &mut Transaction, config: &PortsConfig, view: &View) {
     if view.interface(uuid).is_some_and(|interface| interface.mtu_request != Some(i64::from(mtu))) {
         txn.update("Interface", [Condition::eq("_uuid", uuid)], [("mtu_request", Datum::from(mtu))]);
     }
-}
-
-fn mend_tunnel(txn: &mut Transaction, config: &PortsConfig, bridge: Uuid, view: &View) -> Result<(), String> {
-    let name = config.tunnel.as_str();
-    let Some(member) = view.member(name) else {
-        txn.require_row("Bridge", [Condition::eq("_uuid", bridge)]);
-        let port = make_tunnel(txn, config);
-        txn.mutate("Bridge", [Condition::eq("_uuid", bridge)], [Mutation::insert("ports", port)]);
-        return Ok(());
-    };
-    if !member.row.external_ids.contains_key(MARK) {
-        return Err(format!("port {name} of bridge {} is not Fabric's: remove it", config.bridge));
-    }
-    let Some(interface) = view.interface(member.interface) else { return Ok(()) };
-    let request = interface.ofport_request == Some(TUNNEL_REQUEST);
-    if interface.kind != "vxlan" || interface.options != tunnel_options() || !request {
-        txn.update("Interface", [Condition::eq("_uuid", member.interface)], tunnel_columns());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fabric_core::node::{Event, Outcome, PortRow, PortSpec, PortsCommand, PortsEvent, Task};
-use fabric_node::ports::{Handle, PortsConfig, start};
+use fabric_node::ports::{Handle, PortsConfig, Tunnel, start};
 use tokio::sync::mpsc;
 
 use crate::support::{Ovs, PATIENCE, run};
@@ -92,7 +92,7 @@ impl Room {
 }
 
 pub fn config(ovs: &Ovs) -> PortsConfig {
-    PortsConfig { database: ovs.socket(), ..PortsConfig::new("n1") }
+    PortsConfig { database: ovs.socket(), tunnels: vec![Tunnel::Vxlan], ..PortsConfig::new("n1") }
 }
 
 pub fn spec(name: &str, number: u16) -> PortSpec {
