@@ -1,26 +1,45 @@
-//! The interface that carries tunnels, as far as the size of its packets goes.
+//! The interfaces that carry tunnels and VLANs, as far as the size of its packets goes.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use fabric_node::config::Tunnels;
+use fabric_node::config::{NodeConfig, PhysicalNetwork, Tunnels};
 use nix::ifaddrs::getifaddrs;
+use policy::Name;
 use tracing::warn;
 
 /// MTU of an interface whose own cannot be told (RFC 894).
 const USUAL_MTU: u32 = 1500;
 
-/// MTU of the interface that the node file names, bytes.
-pub fn mtu(tunnels: &Tunnels) -> u32 {
-    let Some(device) = device(tunnels) else {
+/// The physical networks of the node file, with the MTU of the NIC of each, bytes.
+pub fn physical(config: &NodeConfig) -> BTreeMap<Name, u32> {
+    let networks = config.physical_networks.iter();
+    networks.map(|(name, network)| (name.as_str().into(), mtu_of(&network.nic))).collect()
+}
+
+/// MTU of the interface that the node file names for tunnels, bytes. A NIC whose addresses have moved to the bridge
+/// of its physical network stands for that bridge.
+pub fn mtu(config: &NodeConfig) -> u32 {
+    let Some(device) = device(&config.tunnels) else {
         warn!(
             mtu = USUAL_MTU,
             "no interface is known to carry tunnels; name one in the node file (tunnels.interface)"
         );
         return USUAL_MTU;
     };
+    let bridge = config.physical_networks.iter().find(|(_, network)| network.nic == device);
+    let bridge = bridge.map(|(name, _)| PhysicalNetwork::bridge(name));
+    mtu_of(&bridge.filter(|bridge| exists(bridge)).unwrap_or(device))
+}
+
+fn exists(device: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(device).exists()
+}
+
+fn mtu_of(device: &str) -> u32 {
     let read = std::fs::read_to_string(format!("/sys/class/net/{device}/mtu"));
     read.ok().and_then(|text| text.trim().parse().ok()).unwrap_or_else(|| {
-        warn!(%device, mtu = USUAL_MTU, "the MTU of the interface that carries tunnels cannot be read");
+        warn!(%device, mtu = USUAL_MTU, "the MTU of the interface cannot be read");
         USUAL_MTU
     })
 }

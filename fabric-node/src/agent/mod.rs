@@ -11,7 +11,6 @@ mod report;
 mod switch;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +19,7 @@ use fabric_core::node::{
 };
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::{self, ServeConfig};
-use fabric_node::{attach, connections, host, intake, ports};
+use fabric_node::{attach, connections, host, intake, ports, uplinks};
 use openflow::client::ClientEvent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -36,8 +35,6 @@ const EVENTS: usize = 4096;
 const BATCH: usize = 64;
 /// Bytes that VXLAN over IPv4 takes from a packet: what the host sends to pods must fit as well.
 const VXLAN_OVERHEAD: u32 = 50;
-/// Name of the port that carries VXLAN.
-const VXLAN_PORT: &str = "fabric-vxlan";
 
 /// Logs to standard error what the directives let through.
 pub fn log(directives: &str) {
@@ -53,6 +50,7 @@ struct Rooms {
     host: host::Handle,
     ports: ports::Handle,
     connections: connections::Handle,
+    uplinks: uplinks::Handle,
     switch: Switch,
     denials: RefCell<Denials>,
 }
@@ -112,6 +110,7 @@ fn start_rooms(
             connections::ConnectionsConfig::new(&config.ovs.run_dir),
             events.clone(),
         ),
+        uplinks: uplinks::start(uplinks_config(config)),
         switch: Switch::start(&config.ovs.run_dir.join(format!("{}.mgmt", config.bridge)), switch_events),
         denials: RefCell::new(Denials::new(Instant::now())),
     })
@@ -122,9 +121,18 @@ fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
         database: config.ovs.database.clone(),
         bridge: config.bridge.clone(),
         datapath: config.ovs.datapath,
-        tunnel: VXLAN_PORT.to_owned(),
-        mtu: Some(carrier::mtu(&config.tunnels).saturating_sub(VXLAN_OVERHEAD)),
+        physical: config.physical_networks.keys().cloned().collect(),
+        mtu: Some(carrier::mtu(config).saturating_sub(VXLAN_OVERHEAD)),
         ..ports::PortsConfig::new(&config.node)
+    }
+}
+
+fn uplinks_config(config: &NodeConfig) -> uplinks::UplinksConfig {
+    uplinks::UplinksConfig {
+        database: config.ovs.database.clone(),
+        bridge: config.bridge.clone(),
+        networks: config.physical_networks.clone(),
+        ..uplinks::UplinksConfig::new(&config.node)
     }
 }
 
@@ -133,9 +141,9 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
     CoreConfig {
         node: config.node.as_str().into(),
         bridge: config.bridge.clone(),
-        vxlan_port: VXLAN_PORT.to_owned(),
-        carrier_mtu: carrier::mtu(&config.tunnels),
-        physical: BTreeMap::new(),
+        vxlan_port: ports::Tunnel::Vxlan.port(),
+        carrier_mtu: carrier::mtu(config),
+        physical: carrier::physical(config),
         software_checksums: rooms.ports.is_userspace(),
         punts_per_second: limits.conversations_per_second,
         connections_per_pod: limits.connections_per_pod,
@@ -198,8 +206,7 @@ impl Rooms {
             Command::Claim { task, command } => self.intake.send(task, command).await,
             Command::Wire { task, command } => self.attach.wire(task, command).await,
             Command::Host(state) => self.host.apply(state),
-            // A node without physical networks has no uplinks.
-            Command::Uplinks(_) => {}
+            Command::Uplinks(vlans) => self.uplinks.apply(vlans),
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
             Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),
         }

@@ -298,6 +298,7 @@ fn problems(view: &StatusView<'_>, rooms: &Rooms) -> Vec<Problem> {
     problems.extend(view.problems.iter().map(|message| here("agent", message)));
     problems.extend(rooms.host.problems().borrow().iter().map(|message| here("host", message)));
     problems.extend(rooms.ports.problems().iter().map(|message| here("ports", message)));
+    problems.extend(rooms.uplinks.problems().borrow().iter().map(|message| here("uplinks", message)));
     problems.extend(rooms.connections.problem().iter().map(|message| here("connections", message)));
     problems.sort();
     problems
