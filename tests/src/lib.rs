@@ -6,6 +6,7 @@ pub mod demo;
 pub mod frames;
 pub mod house;
 pub mod lab;
+pub mod office;
 pub mod oracle;
 pub mod probe;
 pub mod traffic;

@@ -87,6 +87,7 @@ fn run(cli: &Cli) -> Result<(), LabError> {
 fn up(cli: &Cli) -> Result<Lab, LabError> {
     let source = cli.world.canonicalize().map_err(LabError::io(format!("find {}", cli.world.display())))?;
     let spec = Spec {
+        office: None,
         name: cli.name.clone(),
         nodes: nodes_asked_for(&source).max(1),
         source: Some(source),

@@ -82,6 +82,19 @@ impl Tap {
     /// # Errors
     /// [`LabError::Io`] where the device is gone.
     pub fn captured(&self) -> Result<Vec<Vec<u8>>, LabError> {
+        self.taken(|direction| direction != Some(PACKET_OUTGOING))
+    }
+
+    /// The frames that this host sent through the device since the last call, as they leave: with the VLAN tag, which
+    /// the kernel takes from those that come in.
+    ///
+    /// # Errors
+    /// As [`Tap::captured`].
+    pub fn sent(&self) -> Result<Vec<Vec<u8>>, LabError> {
+        self.taken(|direction| direction == Some(PACKET_OUTGOING))
+    }
+
+    fn taken(&self, wanted: impl Fn(Option<u8>) -> bool) -> Result<Vec<Vec<u8>>, LabError> {
         let mut frames = Vec::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -89,7 +102,7 @@ impl Tap {
                 Err(Errno::EAGAIN) => return Ok(frames),
                 Err(errno) => return Err(LabError::io(format!("capture on {}", self.name))(errno.into())),
                 Ok((length, from)) => {
-                    if from.is_none_or(|from| from.pkttype() != PACKET_OUTGOING) {
+                    if wanted(from.map(|from| from.pkttype())) {
                         frames.extend(buffer.get(..length).map(<[u8]>::to_vec));
                     }
                 }

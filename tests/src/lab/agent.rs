@@ -30,8 +30,8 @@ pub fn configure(node: &Node, world: &Path, more: &Map<String, Value>) -> Result
         "sockets": { "directory": node.agent() },
         "log": std::env::var("FABRIC_LAB_LOG").unwrap_or_else(|_| "info".to_owned()),
     });
-    for (field, value) in more {
-        config[field] = value.clone();
+    for (field, value) in node.wiring.iter().flat_map(|wiring| wiring.config()).chain(more.clone()) {
+        config[field] = value;
     }
     let file = node.config();
     let text = serde_saphyr::to_string(&config).map_err(std::io::Error::other);

@@ -21,6 +21,7 @@ pub mod interrupt;
 pub mod names;
 pub mod netns;
 pub mod node;
+pub mod office;
 pub mod pods;
 pub mod process;
 mod programs;
@@ -41,6 +42,7 @@ use serde_json::{Map, Value};
 pub use error::LabError;
 pub use names::{LabName, Layout};
 pub use node::Node;
+pub use office::Wiring;
 pub use programs::{Programs, find as find_program};
 use record::{Owner, PodRecord, Record};
 use world::{Mirror, Pod};
@@ -56,6 +58,8 @@ pub struct Spec {
     pub source: Option<PathBuf>,
     /// Whether agents run. Without them the nodes are bare switches.
     pub agents: bool,
+    /// The office to make beside it.
+    pub office: Option<Wiring>,
     /// Whether the lab is removed as an orphan once the process that makes it is gone.
     pub owned: bool,
     /// Fields for every agent's configuration, beside those that the lab sets.
@@ -69,7 +73,7 @@ impl Spec {
     /// [`LabError::BadName`] where `purpose` cannot be part of a name (at most 8 of a-z, 0-9).
     pub fn for_test(purpose: &str, nodes: usize) -> Result<Self, LabError> {
         let name = format!("{purpose}-{}", std::process::id()).parse()?;
-        Ok(Self { name, nodes, source: None, agents: true, owned: true, config: Map::new() })
+        Ok(Self { name, nodes, source: None, agents: true, office: None, owned: true, config: Map::new() })
     }
 }
 
@@ -106,7 +110,7 @@ impl Lab {
         let layout = Self::check(spec)?;
         let programs = if spec.agents { Some(Programs::find()?) } else { None };
         teardown::remove_orphans();
-        let nodes = (1..=spec.nodes).map(|index| Node::new(&layout, index)).collect();
+        let nodes = (1..=spec.nodes).map(|index| Node::new(&layout, index, spec.office)).collect();
         let mut lab = Self { layout, nodes, programs, pods: BTreeMap::new(), owned: false };
         // Locals go in reverse order: the lock is free when a failure takes the lab down.
         let _lock = teardown::lock(&lab.layout)?;
@@ -114,6 +118,9 @@ impl Lab {
         lab.owned = true;
         lab.make_folders(spec)?;
         wire::lay(&lab.layout.name, &lab.nodes)?;
+        if spec.office.is_some() {
+            office::lay(&lab.layout, &lab.nodes)?;
+        }
         lab.each_node(switch::start)?;
         let world = lab.layout.world();
         lab.nodes.iter().try_for_each(|node| agent::configure(node, &world, &spec.config))?;
@@ -130,7 +137,7 @@ impl Lab {
             return Err(LabError::NoSuchLab(name.to_string()));
         }
         let record: Record = record::load(&layout.record())?;
-        let nodes = (1..=record.nodes).map(|index| Node::new(&layout, index)).collect();
+        let nodes = (1..=record.nodes).map(|index| Node::new(&layout, index, record.office)).collect();
         let pods: Vec<PodRecord> = record::load(&layout.pods()).unwrap_or_default();
         let pods = pods.into_iter().map(|pod| (pod.pod.clone(), pod)).collect();
         let programs = if record.agents { Some(Programs::find()?) } else { None };
@@ -266,7 +273,8 @@ impl Lab {
 
     fn make_folders(&self, spec: &Spec) -> Result<(), LabError> {
         let nodes = self.nodes.iter().map(Node::agent);
-        for folder in nodes.chain([self.layout.world()]) {
+        let office = spec.office.map(|_| self.layout.office());
+        for folder in nodes.chain([self.layout.world()]).chain(office) {
             fs::create_dir_all(&folder).map_err(LabError::io(format!("make {}", folder.display())))?;
         }
         let record = Record {
@@ -274,6 +282,7 @@ impl Lab {
             nodes: spec.nodes,
             source: spec.source.clone(),
             agents: spec.agents,
+            office: spec.office,
             owner: if spec.owned { Owner::this() } else { None },
         };
         record::save(&self.layout.record(), &record)?;

@@ -1,8 +1,8 @@
 //! Names and folders of a lab.
 //!
 //! Everything a lab makes carries its name, so that two labs never meet and what a
-//! crash left can be found: namespaces are `fl-LAB-wire`, `fl-LAB-nN` and
-//! `fl-LAB-p-HASH`, the folder is `/run/fabric-lab/LAB`. Devices live inside these
+//! crash left can be found: namespaces are `fl-LAB-wire`, `fl-LAB-nN`, `fl-LAB-p-HASH` and
+//! those of an office, the folder is `/run/fabric-lab/LAB`. Devices live inside these
 //! namespaces and need no names of their own.
 
 use std::fmt;
@@ -15,6 +15,8 @@ use super::error::LabError;
 const SOCKET_PATH_MAX: usize = 107;
 /// Longest path below the lab's folder that names a socket: `/n99/br-fabric.mgmt` and the like.
 const SOCKET_TAIL: usize = 36;
+/// Places of an office: its switch, its router, and a server in each VLAN.
+pub const OFFICE: [&str; 4] = ["office", "router", "server100", "server200"];
 /// Where labs live unless `FABRIC_LAB_DIR` says otherwise.
 pub const DEFAULT_ROOT: &str = "/run/fabric-lab";
 
@@ -38,6 +40,11 @@ impl LabName {
         format!("fl-{}-n{index}", self.0)
     }
 
+    /// Namespace of a place of the office, one of [`OFFICE`].
+    pub fn office(&self, place: &str) -> String {
+        format!("fl-{}-{place}", self.0)
+    }
+
     /// Namespace of a pod (`NS/NAME`).
     pub fn pod(&self, pod: &str) -> String {
         format!("fl-{}-p-{:010x}", self.0, hash(pod) & 0xff_ffff_ffff)
@@ -56,6 +63,7 @@ impl LabName {
         let numbered = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let hashed = |text: &str| text.len() == 10 && text.bytes().all(|b| b.is_ascii_hexdigit());
         tail == "wire"
+            || OFFICE.contains(&tail)
             || tail.strip_prefix('n').is_some_and(numbered)
             || tail.strip_prefix("p-").is_some_and(hashed)
     }
@@ -102,6 +110,11 @@ impl Layout {
     /// Folder of node `nN`: database, sockets and logs of its switch and its agent.
     pub fn node(&self, index: usize) -> PathBuf {
         self.directory.join(format!("n{index}"))
+    }
+
+    /// Folder of the office's switch: its database, sockets and logs.
+    pub fn office(&self) -> PathBuf {
+        self.directory.join("office")
     }
 
     /// The folder of manifests that the agents read.
@@ -169,7 +182,7 @@ mod tests {
     #[test]
     fn a_lab_owns_its_namespaces_only() {
         let (a, longer) = (name("a"), name("a-n1"));
-        for namespace in [a.wire(), a.node(12), a.pod("default/web")] {
+        for namespace in [a.wire(), a.node(12), a.pod("default/web"), a.office("router")] {
             assert!(a.owns(&namespace), "{namespace}");
             assert!(!longer.owns(&namespace), "{namespace}");
         }

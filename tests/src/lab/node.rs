@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use super::names::Layout;
+use super::office::Wiring;
 
 /// The bridge that holds the node's wire and its address, and forwards with NORMAL.
 pub const BRIDGE_PHYSICAL: &str = "br-phy";
@@ -13,6 +14,8 @@ pub const BRIDGE_FABRIC: &str = "br-fabric";
 pub const UPLINK: &str = "eth0";
 /// Number that the wire's own host has in the place of a node's.
 pub const OUTSIDE: u8 = 254;
+/// Number that the office's router has on the wire.
+pub const ROUTER: u8 = 253;
 
 /// A node `nN`.
 #[derive(Debug, Clone)]
@@ -25,17 +28,31 @@ pub struct Node {
     pub namespace: String,
     /// Its folder.
     pub directory: PathBuf,
+    /// How it is wired to the office, where the lab has one.
+    pub wiring: Option<Wiring>,
 }
 
 impl Node {
     /// Node `nN` of the lab.
-    pub fn new(layout: &Layout, index: usize) -> Self {
+    pub fn new(layout: &Layout, index: usize, wiring: Option<Wiring>) -> Self {
         Self {
             index,
             name: format!("n{index}"),
             namespace: layout.name.node(index),
             directory: layout.node(index),
+            wiring,
         }
+    }
+
+    /// The office's switch, which has a namespace and daemons as a node has, and no agent.
+    pub fn office(layout: &Layout) -> Self {
+        let namespace = layout.name.office("office");
+        Self { index: 0, name: "office".to_owned(), namespace, directory: layout.office(), wiring: None }
+    }
+
+    /// Whether the lab puts the node's address on [`BRIDGE_PHYSICAL`], with the wire as its port.
+    pub fn is_on_wire(&self) -> bool {
+        self.wiring != Some(Wiring::OneNic)
     }
 
     /// `192.168.77.N` and `fd77::N`.

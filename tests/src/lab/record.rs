@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::LabError;
+use super::office::Wiring;
 
 /// `lab.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Record {
     pub source: Option<PathBuf>,
     /// Whether agents run in it.
     pub agents: bool,
+    /// The office beside it.
+    #[serde(default)]
+    pub office: Option<Wiring>,
     /// A process whose end ends the lab: a test, or a lab in the foreground.
     pub owner: Option<Owner>,
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use super::command::{command, run};
 use super::error::LabError;
-use super::node::{BRIDGE_PHYSICAL, Node, UPLINK};
+use super::node::{BRIDGE_PHYSICAL, Node, ROUTER, UPLINK, addresses};
 use super::{interrupt, netns, process};
 
 /// Schema of the database, from Debian's package.
@@ -23,11 +23,19 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// # Errors
 /// With what the failing program said; its log is in the node's folder.
 pub fn start(node: &Node) -> Result<(), LabError> {
+    make_database(node, &if node.is_on_wire() { physical_bridge(node) } else { Vec::new() })?;
+    start_vswitchd(node)
+}
+
+/// Makes the database, with what these words of `ovs-vsctl` ask for, and starts its server.
+///
+/// # Errors
+/// With what the failing program said.
+pub fn make_database(node: &Node, words: &[String]) -> Result<(), LabError> {
     let database = node.directory.join("conf.db");
     run(command(["ovsdb-tool", "create"]).arg(database).arg(SCHEMA))?;
     start_ovsdb(node)?;
-    run(&mut vsctl(node, &["--no-wait", "init", "--"], &physical_bridge(node)))?;
-    start_vswitchd(node)
+    run(&mut vsctl(node, &["--no-wait", "init", "--"], words)).map(drop)
 }
 
 /// Starts the database server on the node's database.
@@ -48,21 +56,41 @@ pub fn stop_ovsdb(node: &Node) -> Result<(), LabError> {
     process::end(&pid_file(node, "ovsdb-server"), &node.directory, Signal::SIGTERM)
 }
 
-/// Starts the switch daemon, waits until `br-phy` is there and puts the node's address on it.
+/// Starts the switch daemon. Where the node's address is on `br-phy`, waits until that is there and puts it on.
 ///
 /// # Errors
 /// With what the failing program said.
 pub fn start_vswitchd(node: &Node) -> Result<(), LabError> {
+    run_vswitchd(node)?;
+    if !node.is_on_wire() {
+        return Ok(());
+    }
+    wait_for(node, BRIDGE_PHYSICAL)?;
+    netns::batch(&node.namespace, &address_lines(node, BRIDGE_PHYSICAL))
+}
+
+/// Starts the switch daemon alone.
+///
+/// # Errors
+/// With what it said.
+pub fn run_vswitchd(node: &Node) -> Result<(), LabError> {
     let mut daemon = daemon(node, "ovs-vswitchd");
     daemon.arg(format!("unix:{}", node.database().display()));
-    netns::run_in(&node.namespace, &mut daemon)?;
-    wait_for(node, BRIDGE_PHYSICAL)?;
+    netns::run_in(&node.namespace, &mut daemon).map(drop)
+}
+
+/// Lines of `ip` that put the node's addresses on a device, and its way out where there is an office.
+pub fn address_lines(node: &Node, device: &str) -> String {
     let [v4, v6] = node.addresses();
-    let lines = format!(
-        "addr replace {v4}/24 dev {BRIDGE_PHYSICAL}\naddr replace {v6}/64 dev {BRIDGE_PHYSICAL} nodad\n\
-         link set {BRIDGE_PHYSICAL} up\n"
+    let mut lines = format!(
+        "addr replace {v4}/24 dev {device}\naddr replace {v6}/64 dev {device} nodad\nlink set {device} up\n"
     );
-    netns::batch(&node.namespace, &lines)
+    if node.wiring.is_some() {
+        for router in addresses(ROUTER) {
+            lines += &format!("route replace default via {router}\n");
+        }
+    }
+    lines
 }
 
 /// Kills the switch daemon, as a crash would.
@@ -125,7 +153,11 @@ fn physical_bridge(node: &Node) -> Vec<String> {
     words.split(' ').map(str::to_owned).collect()
 }
 
-fn wait_for(node: &Node, device: &str) -> Result<(), LabError> {
+/// Waits until a switch has made a device.
+///
+/// # Errors
+/// [`LabError::Timeout`] names the log to look at.
+pub fn wait_for(node: &Node, device: &str) -> Result<(), LabError> {
     let until = Instant::now() + PATIENCE;
     let file = format!("/proc/sys/net/ipv4/conf/{device}");
     while !netns::inside(&node.namespace, || Ok(Path::new(&file).exists()))? {

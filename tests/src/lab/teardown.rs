@@ -81,10 +81,11 @@ pub fn remove(layout: &Layout) -> Result<bool, LabError> {
     };
     note(end_supervisor(layout));
     for index in 1..=node_count(layout) {
-        let node = Node::new(layout, index);
+        let node = Node::new(layout, index, None);
         note(agent::end(&node, Signal::SIGTERM));
         note(switch::stop(&node));
     }
+    note(switch::stop(&Node::office(layout)));
     process::end_all(&netns::processes(&namespaces));
     note(netns::remove(namespaces.iter().map(String::as_str)));
     note(remove_folder(&layout.directory));

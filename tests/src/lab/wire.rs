@@ -14,7 +14,7 @@ use super::node::{Node, OUTSIDE, UPLINK, addresses};
 /// MTU of the wire, bytes.
 pub const MTU: u32 = 1500;
 /// Name of the bridge inside the wire's namespace.
-const BRIDGE: &str = "wire";
+pub const BRIDGE: &str = "wire";
 
 /// Makes the namespaces of the wire and the nodes and joins them.
 ///
@@ -26,9 +26,10 @@ pub fn lay(lab: &LabName, nodes: &[Node]) -> Result<(), LabError> {
     quiet(&wire)?;
     nodes.iter().try_for_each(|node| quiet(&node.namespace))?;
     netns::batch(&wire, &wire_lines(nodes))?;
-    nodes.iter().try_for_each(|node| netns::batch(&node.namespace, &node_lines()))?;
+    let on_wire = || nodes.iter().filter(|node| node.is_on_wire());
+    on_wire().try_for_each(|node| netns::batch(&node.namespace, &node_lines()))?;
     plain_checksums(&wire, BRIDGE)?;
-    nodes.iter().try_for_each(|node| {
+    on_wire().try_for_each(|node| {
         plain_checksums(&wire, &node.name)?;
         plain_checksums(&node.namespace, UPLINK)
     })
@@ -36,7 +37,10 @@ pub fn lay(lab: &LabName, nodes: &[Node]) -> Result<(), LabError> {
 
 /// Addresses are usable at once, without duplicate detection, and packets are forwarded
 /// as on any Kubernetes node.
-fn quiet(namespace: &str) -> Result<(), LabError> {
+///
+/// # Errors
+/// [`LabError::Io`] with what the system refused.
+pub fn quiet(namespace: &str) -> Result<(), LabError> {
     netns::sysctl(
         namespace,
         &[
@@ -55,7 +59,7 @@ fn wire_lines(nodes: &[Node]) -> String {
     lines += &format!(
         "addr add {v4}/24 dev {BRIDGE}\naddr add {v6}/64 dev {BRIDGE} nodad\nlink set {BRIDGE} up\n"
     );
-    for Node { name, namespace, .. } in nodes {
+    for Node { name, namespace, .. } in nodes.iter().filter(|node| node.is_on_wire()) {
         lines +=
             &format!("link add {name} mtu {MTU} type veth peer name {UPLINK} mtu {MTU} netns {namespace}\n");
         lines += &format!("link set {name} master {BRIDGE} up\n");
@@ -69,6 +73,9 @@ fn node_lines() -> String {
 
 /// A veth leaves checksums to hardware that does not exist, and the userspace datapath
 /// would call such packets invalid: has them computed.
-fn plain_checksums(namespace: &str, device: &str) -> Result<(), LabError> {
+///
+/// # Errors
+/// [`LabError::Command`] with what `ethtool` said.
+pub fn plain_checksums(namespace: &str, device: &str) -> Result<(), LabError> {
     netns::run_in(namespace, &mut command(["ethtool", "-K", device, "tx", "off"])).map(drop)
 }

@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use crate::lab::command::command;
-use crate::lab::names::LabName;
-use crate::lab::{Lab, LabError, switch};
+use crate::lab::names::{LabName, OFFICE};
+use crate::lab::{Lab, LabError, Node, switch};
 
 pub fn exec(name: &LabName, place: &str, words: &[String]) -> Result<ExitCode, LabError> {
     let lab = Lab::open(name)?;
@@ -21,6 +21,11 @@ type Environment = Vec<(&'static str, std::path::PathBuf)>;
 fn find(lab: &Lab, place: &str) -> Result<(String, Environment), LabError> {
     if place == "wire" {
         return Ok((lab.layout().name.wire(), Vec::new()));
+    }
+    if lab.nodes().iter().any(|node| node.wiring.is_some()) && OFFICE.contains(&place) {
+        let office = Node::office(lab.layout());
+        let environment = switch::environment(&office).map(|(name, path)| (name, path.to_owned()));
+        return Ok((lab.layout().name.office(place), environment.to_vec()));
     }
     if let Some(pod) = place.strip_prefix("pod/") {
         return Ok((lab.pod(pod)?.netns.clone(), Vec::new()));

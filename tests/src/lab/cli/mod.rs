@@ -60,12 +60,12 @@ enum Verb {
     Up(up::UpArgs),
     /// Runs a command in a pod, on a node, or on the wire.
     #[command(
-        after_help = "Places: pod/NAMESPACE/NAME, node/NAME, wire. On a node, OVS's own programs find its switch."
+        after_help = "Places: pod/NAMESPACE/NAME, node/NAME, wire, and with an office: office, router, server100, server200. On a node, OVS's own programs find its switch."
     )]
     Exec {
         #[command(flatten)]
         which: Which,
-        /// Where: pod/NAMESPACE/NAME, node/NAME or wire.
+        /// Where: pod/NAMESPACE/NAME, node/NAME, wire, or a place of the office.
         place: String,
         /// The command and its arguments.
         #[arg(last = true, required = true, value_name = "CMD")]

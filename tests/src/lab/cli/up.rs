@@ -11,7 +11,7 @@ use crate::lab::names::LabName;
 use crate::lab::record::{self, PodRecord, Record};
 use crate::lab::supervisor::{PERIOD, Supervisor};
 use crate::lab::world::{Mirror, nodes_asked_for};
-use crate::lab::{Lab, LabError, Spec, interrupt, require_folder};
+use crate::lab::{Lab, LabError, Spec, Wiring, interrupt, require_folder};
 
 /// Nodes of a lab that no manifest asks nodes of.
 const NODES: usize = 2;
@@ -20,6 +20,8 @@ const NODES: usize = 2;
 #[command(after_help = "Examples:
   fabric-lab up --nodes 3                  bare nodes; put manifests into the folder it names
   fabric-lab up --world deploy/examples    nodes and pods as the manifests say; edits take effect
+  fabric-lab up --office --world deploy/office
+                                           pods in the VLANs of a company beside pods in the overlay
   fabric-lab up --name two --foreground    stays, and takes the lab down at Ctrl-C")]
 pub struct UpArgs {
     #[command(flatten)]
@@ -30,6 +32,10 @@ pub struct UpArgs {
     /// Folder of manifests to keep the lab equal to.
     #[arg(long, short = 'w', value_name = "DIR")]
     world: Option<PathBuf>,
+    /// Makes an office beside the nodes: a switch with VLANs, a router, and a server in VLAN 100 and in VLAN 200.
+    #[arg(long, value_enum, value_name = "WIRING", num_args = 0..=1, require_equals = true,
+        default_missing_value = "second-nic")]
+    office: Option<Wiring>,
     /// Stays in the foreground and takes the lab down at Ctrl-C.
     #[arg(long)]
     foreground: bool,
@@ -78,6 +84,7 @@ fn spec(args: &UpArgs) -> Result<Spec, LabError> {
         nodes: args.nodes.unwrap_or(if asked > 0 { asked } else { NODES }),
         source,
         agents: !args.no_agent,
+        office: args.office,
         owned: args.foreground,
         config: serde_json::Map::new(),
     })
