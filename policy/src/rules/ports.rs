@@ -96,20 +96,18 @@ impl Ports {
         borders: &mut BTreeSet<u16>,
     ) {
         let Ports::Listed(listed) = self else { return };
-        let own = match destination {
-            Destination::Pod(pod) => listed
-                .named
-                .iter()
-                .flat_map(|(name, wanted)| numbers(pod, name, *wanted))
-                .filter(|(of, _)| *of == protocol)
-                .map(|(_, port)| (port, port))
-                .collect(),
-            Destination::NoPod | Destination::Unknown | Destination::Several => Vec::new(),
-        };
+        let own = listed.named_by(protocol, destination).into_iter().map(|port| (port, port));
         for (first, last) in listed.of(protocol).iter().chain(own) {
             borders.insert(first);
             borders.extend(last.checked_add(1));
         }
+    }
+
+    /// The lowest port of a protocol that is some of them.
+    pub(crate) fn lowest(&self, protocol: Protocol, destination: Destination<'_>) -> Option<u16> {
+        let Ports::Listed(listed) = self else { return Some(0) };
+        let numbered = listed.of(protocol).iter().next().map(|(first, _)| first);
+        numbered.into_iter().chain(listed.named_by(protocol, destination)).min()
     }
 
     /// What they are, whatever the order in which it was said.
@@ -129,6 +127,13 @@ impl Ports {
 }
 
 impl Listed {
+    /// The ports of a protocol that the destination calls by one of the names.
+    fn named_by(&self, protocol: Protocol, destination: Destination<'_>) -> Vec<u16> {
+        let Destination::Pod(pod) = destination else { return Vec::new() };
+        let numbers = self.named.iter().flat_map(|(name, wanted)| numbers(pod, name, *wanted));
+        numbers.filter(|(of, _)| *of == protocol).map(|(_, port)| port).collect()
+    }
+
     fn of(&self, protocol: Protocol) -> &Intervals<u16> {
         match protocol {
             Protocol::Tcp => &self.tcp,

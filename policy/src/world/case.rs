@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use super::World;
 use crate::address::Family;
 use crate::name::Name;
-use crate::object::{Node, Pod, Protocol};
+use crate::object::{Action, Node, Pod, Protocol};
 use crate::question::{Direction, Question, Traffic};
 use crate::region::{PORT_MASKS, PortBlock, Region, widest_prefix};
 use crate::rules::{Around, Destination, Ending, Identity, Match, Policy, Rule, Sent, Side};
@@ -245,9 +245,21 @@ impl<'w> Case<'w> {
         destination: Destination<'_>,
         test: &impl Fn(usize, &Rule, Sent) -> Match,
     ) -> Option<Ending<'w>> {
+        let some = Sent::To(protocol, 0, u16::MAX);
+        let rules = self.side.rules().enumerate().map(|(place, (_, rule))| (place, rule));
+        let concerned: Vec<&Rule> = rules
+            .filter(|(place, rule)| test(*place, rule, some) != Match::No)
+            .map(|(_, rule)| rule)
+            .collect();
+        // Where rules only accept, nothing that one of them accepts is lost by looking at its lowest port alone.
+        let accept_only = concerned.iter().all(|rule| rule.action == Action::Accept);
         let mut borders = BTreeSet::from([0]);
-        for (_, rule) in self.side.rules() {
-            rule.ports.borders(protocol, destination, &mut borders);
+        for rule in concerned {
+            if accept_only {
+                borders.extend(rule.ports.lowest(protocol, destination));
+            } else {
+                rule.ports.borders(protocol, destination, &mut borders);
+            }
         }
         let mut denied = None;
         for port in borders {

@@ -246,11 +246,12 @@ pub const HOST_NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1
 
 /// Seconds without a packet after which a learned verdict goes.
 pub const VERDICT_IDLE_SECONDS: u16 = 600;
-/// Seconds without a packet after which a TCP conversation that was ended cannot come back by what its receiver repeats.
+/// Seconds without a packet of its receiver after which a TCP conversation that was ended cannot come back by what the
+/// receiver repeats.
 pub const ENDED_IDLE_SECONDS: u16 = 150;
-/// Seconds for which nothing answers on a UDP conversation that was ended: long enough for the answers on their way,
-/// and short, since the receiver may have a conversation of its own between the same two ports.
-pub const ENDED_UDP_SECONDS: u16 = 10;
+/// The same for UDP: as long as connection tracking itself would take the receiver's packets for answers. The receiver
+/// may have a conversation of its own between the same two ports, which then waits for that long.
+pub const ENDED_UDP_SECONDS: u16 = 60;
 /// Seconds for which others may speak for an address that the agent asks about: as long as its questions and their
 /// answers take.
 pub const PROBE_SECONDS: u16 = 2;

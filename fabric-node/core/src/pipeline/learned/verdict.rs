@@ -382,13 +382,7 @@ pub(super) fn ended<P: Pods>(
         &opened_to.to_be_bytes(),
         &source_port.to_be_bytes(),
     ]);
-    let (idle_timeout, hard_timeout) =
-        if traffic.protocol == TCP { (ENDED_IDLE_SECONDS, 0) } else { (0, ENDED_UDP_SECONDS) };
-    let flow = Flow {
-        priority: priority::ENDED,
-        idle_timeout,
-        hard_timeout,
-        ..idling(Kind::Ended, id, table, matches)
-    };
+    let idle_timeout = if traffic.protocol == TCP { ENDED_IDLE_SECONDS } else { ENDED_UDP_SECONDS };
+    let flow = Flow { priority: priority::ENDED, idle_timeout, ..idling(Kind::Ended, id, table, matches) };
     Some(Decision::plain(flow, false))
 }
