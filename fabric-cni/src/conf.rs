@@ -120,7 +120,7 @@ fn for_del(version: Version, map: &Map<String, Value>) -> NetConf {
         name: name(map).unwrap_or_default(),
         socket: socket(map).unwrap_or_else(|_| PathBuf::from(DEFAULT_SOCKET)),
         mtu: None,
-        ipam: None,
+        ipam: ipam(map).unwrap_or_default(),
         dns: Dns::default(),
         runtime: RuntimeConfig::default(),
         args_ips: Vec::new(),

@@ -1,6 +1,7 @@
 //! What the container runtime runs: reads the request, asks the agent, prints the result.
 
 mod detach;
+mod ipam;
 mod plugin;
 
 use std::io::{IsTerminal, Write};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
+use std::net::IpAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -9,11 +10,13 @@ use std::time::Duration;
 use fabric_cni::client::{self, Failure};
 use fabric_cni::conf::{Document, NetConf};
 use fabric_cni::env::{self, Command, Target};
-use fabric_cni::protocol::{Add, Answer, Check, Gc, Key, Request};
+use fabric_cni::protocol::{Add, Answer, Attached, Check, Gc, Key, Request};
+use fabric_cni::result::Success;
 use fabric_cni::{Code, Error, Version, result};
 use serde::Serialize;
 
 use crate::detach;
+use crate::ipam::Delegate;
 
 /// Reads a variable of the environment.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -59,17 +62,49 @@ fn serve(lookup: Lookup<'_>, version: &mut Version) -> Result<String, Error> {
     if command == Command::Version {
         return Ok(supported());
     }
-    let document = Document::read(&stdin(STDIN)?)?;
+    let bytes = stdin(STDIN)?;
+    let document = Document::read(&bytes)?;
     *version = document.version()?;
     version.allows(command)?;
+    let conf = document.check(command)?;
+    let delegate = || match conf.ipam.as_deref() {
+        Some("dhcp") if matches!(command, Command::Add | Command::Status) => Err(no_dhcp()),
+        // Nobody was attached with it.
+        None | Some("dhcp") => Ok(None),
+        Some(kind) => Delegate::find(kind, lookup, &bytes).map(Some),
+    };
     match command {
-        Command::Add => add(&document.check(command)?, &env::target(command, lookup)?),
-        Command::Del => del(&document.check(command)?, &env::target(command, lookup)?),
-        Command::Check => check(&document.check(command)?, &env::target(command, lookup)?),
-        Command::Gc => gc(document.check(command)?),
-        Command::Status => status(&document.check(command)?),
+        Command::Add => {
+            let target = env::target(command, lookup)?;
+            add(&conf, &target, delegate()?.as_ref())
+        }
+        Command::Del => {
+            let target = env::target(command, lookup)?;
+            // The address goes back when nobody can use it any more.
+            del(&conf, &target).and_then(|text| also(delegate()?, command, text))
+        }
+        Command::Check => {
+            let target = env::target(command, lookup)?;
+            also(delegate()?, command, String::new()).and_then(|_| check(&conf, &target))
+        }
+        Command::Gc => gc(&conf).and_then(|text| also(delegate()?, command, text)),
+        Command::Status => status(&conf).and_then(|text| also(delegate()?, command, text)),
         Command::Version => Ok(supported()),
     }
+}
+
+/// The daemon of the dhcp plugin speaks on the container's interface before it has an address, and renews there; the
+/// switch lets nothing pass from an interface without one.
+fn no_dhcp() -> Error {
+    let details = "ipam.type: \"dhcp\": an interface of Fabric carries packets from its own addresses only, so that a \
+                   DHCP server cannot be asked on it: take addresses from the Network's ranges, name them with \
+                   fabric.io/ip, or use host-local or static, and exclude them from the server's range";
+    Error::new(Code::UNSUPPORTED_FIELD, details)
+}
+
+/// Runs the IPAM plugin, where there is one, for a command without a result.
+fn also(delegate: Option<Delegate>, command: Command, text: String) -> Result<String, Error> {
+    delegate.map_or(Ok(()), |delegate| delegate.run(command).map(drop)).map(|()| text)
 }
 
 /// The version of the answer is that of the request, which people who run this by hand leave out.
@@ -103,32 +138,68 @@ fn stdin(limit: Duration) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-fn add(conf: &NetConf, target: &Target) -> Result<String, Error> {
+fn add(conf: &NetConf, target: &Target, delegate: Option<&Delegate>) -> Result<String, Error> {
     if let Some(previous) = &conf.prev_result {
         result::check_free(previous, target)?;
     }
-    let ips = [&conf.runtime.ips, &target.args.ips, &conf.args_ips];
+    let Some(delegate) = delegate else {
+        let wanted = [&conf.runtime.ips, &target.args.ips, &conf.args_ips];
+        let ips = wanted.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
+        let attached = attach(conf, target, ips, None)?;
+        return print(&result::of_add(
+            conf.version,
+            conf.prev_result.clone(),
+            target,
+            &attached,
+            conf.dns.clone(),
+        ));
+    };
+    let given = delegate.add()?;
+    let ips = given.ips.iter().map(|ip| ip.address.address).collect();
+    let attached =
+        attach(conf, target, ips, Some(delegate.kind().to_owned())).inspect_err(|_| delegate.undo())?;
+    let dns = if conf.dns.is_empty() { given.dns.clone() } else { conf.dns.clone() };
+    let mut success = result::of_add(conf.version, conf.prev_result.clone(), target, &attached, dns);
+    match result::add_routes(&mut success, &given, &attached) {
+        Ok(()) => print(&success),
+        Err(error) => {
+            if let Err(error) = del(conf, target) {
+                eprintln!("fabric-cni: after a failed ADD: {error}");
+            }
+            delegate.undo();
+            Err(error)
+        }
+    }
+}
+
+/// Has the agent attach the container; `ipam` names the plugin that gave the addresses, where one did.
+fn attach(
+    conf: &NetConf,
+    target: &Target,
+    ips: Vec<IpAddr>,
+    ipam: Option<String>,
+) -> Result<Attached, Error> {
     let request = Add {
         key: key(target),
         netns: netns(target),
         network: conf.name.clone(),
         pod: target.args.pod.clone(),
-        ips: ips.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default(),
+        ips,
         mac: conf.runtime.mac.or(target.args.mac),
         mtu: conf.mtu,
         bandwidth: conf.runtime.bandwidth,
-        ipam: conf.ipam.clone(),
+        ipam,
     };
     match ask(conf, Command::Add, Request::Add(Box::new(request)))? {
-        Answer::Attached(attached) => {
-            let previous = conf.prev_result.clone();
-            let success = result::of_add(conf.version, previous, target, &attached, conf.dns.clone());
-            serde_json::to_string_pretty(&success)
-                .map(|text| text + "\n")
-                .map_err(|cause| Error::new(Code::DECODE, format!("the result cannot be written: {cause}")))
-        }
+        Answer::Attached(attached) => Ok(attached),
         other => Err(unexpected(&other)),
     }
+}
+
+fn print(success: &Success) -> Result<String, Error> {
+    serde_json::to_string_pretty(success)
+        .map(|text| text + "\n")
+        .map_err(|cause| Error::new(Code::DECODE, format!("the result cannot be written: {cause}")))
 }
 
 /// Succeeds on what is gone. Where the agent cannot do it, the interface goes, and the
@@ -159,10 +230,10 @@ fn check(conf: &NetConf, target: &Target) -> Result<String, Error> {
     done(ask(conf, Command::Check, Request::Check(request))?)
 }
 
-fn gc(conf: NetConf) -> Result<String, Error> {
+fn gc(conf: &NetConf) -> Result<String, Error> {
     let valid = conf.valid_attachments.clone().unwrap_or_default();
     let request = Gc { network: conf.name.clone(), valid };
-    done(ask(&conf, Command::Gc, Request::Gc(request))?)
+    done(ask(conf, Command::Gc, Request::Gc(request))?)
 }
 
 fn status(conf: &NetConf) -> Result<String, Error> {

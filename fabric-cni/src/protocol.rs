@@ -98,7 +98,8 @@ pub struct Add {
     pub mtu: Option<u32>,
     /// Limits of rate asked for.
     pub bandwidth: Option<Bandwidth>,
-    /// `ipam.type` of the configuration, where it names another plugin.
+    /// The IPAM plugin that gave `ips`, where one did: these are the container's only addresses then.
+    #[serde(default)]
     pub ipam: Option<String>,
 }
 

@@ -156,6 +156,26 @@ pub fn of_add(
     result
 }
 
+/// Adds the routes that an IPAM plugin gave: everything leaves the container by the gateways of its Network, so the next
+/// hop of a route has to be one of these, or not to be given.
+pub fn add_routes(result: &mut Success, given: &Success, attached: &Attached) -> Result<(), Error> {
+    for route in &given.routes {
+        if let Some(gateway) = route.gw.filter(|gateway| !attached.gateways.contains(gateway)) {
+            let known: Vec<String> = attached.gateways.iter().map(ToString::to_string).collect();
+            let details = format!(
+                "ipam: the route to {} has the next hop {gateway}, but the container's are {}: leave `gw` out",
+                route.dst,
+                known.join(" and ")
+            );
+            return Err(Error::new(Code::UNSUPPORTED_FIELD, details));
+        }
+        if !result.routes.iter().any(|known| known.dst == route.dst) {
+            result.routes.push(route.clone());
+        }
+    }
+    Ok(())
+}
+
 /// Writes and leaves out what differs among the versions.
 fn shape(version: Version, result: &mut Success) {
     for ip in &mut result.ips {

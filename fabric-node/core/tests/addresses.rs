@@ -84,6 +84,7 @@ fn request(container: &str, pod: &str, uid: &str) -> AttachRequest {
         network: "fabric".into(),
         pod: Some(PodIdent { namespace: "shop".into(), name: pod.into(), uid: uid.into() }),
         ips: vec![],
+        ipam: None,
         mac: None,
         mtu: None,
         rates: fabric_core::pipeline::site::Rates::default(),
@@ -152,7 +153,11 @@ impl Cluster {
         pod: &str,
         uid: &str,
     ) -> Result<Vec<IpAddr>, RequestError> {
-        let id = self.nodes[node].request(Request::Attach(request(container, pod, uid)));
+        self.request(node, request(container, pod, uid))
+    }
+
+    fn request(&mut self, node: usize, request: AttachRequest) -> Result<Vec<IpAddr>, RequestError> {
+        let id = self.nodes[node].request(Request::Attach(request));
         let reply = self.nodes[node].replies.remove(&id).unwrap();
         self.hear();
         reply.map(|reply| match reply {
@@ -475,4 +480,33 @@ fn the_use_of_every_pool_is_told() {
     cluster.nodes[0].silent.insert(support::model::Room::Store);
     cluster.nodes[0].request(Request::Attach(request("c4", "a", "a")));
     assert_eq!(pool(&cluster, policy::Family::V4).pending, 1);
+}
+
+#[test]
+fn what_an_ipam_plugin_gives_is_all_that_the_container_has() {
+    let mut cluster = Cluster::new(pools());
+    let given = |cluster: &mut Cluster, container: &str, pod: &str, ips: &[&str]| {
+        let ips = ips.iter().map(|text| ip(text)).collect();
+        let ipam = Some("host-local".to_owned());
+        cluster.request(0, AttachRequest { ips, ipam, ..request(container, pod, "u") })
+    };
+    cluster.put(member("db-0", "u"));
+    assert_eq!(
+        given(&mut cluster, "c1", "db-0", &["10.1.0.7"]).unwrap(),
+        [ip("10.1.0.7")],
+        "and none of IPv6"
+    );
+    cluster.del(0, "c1");
+    assert_eq!(cluster.claim(ip("10.1.0.7")), None, "the plugin decides who has it next");
+    let why = refused(given(&mut cluster, "c2", "db-0", &["10.9.0.7"]));
+    assert!(why.contains("10.9.0.7 is not in Network pods"), "{why}");
+    let Err(RequestError::Invalid(why)) = given(&mut cluster, "c3", "db-0", &["10.1.0.7", "10.1.0.8"]) else {
+        panic!("two of a family")
+    };
+    assert!(why.contains("10.1.0.7 and 10.1.0.8"), "{why}");
+    cluster.put(pod("web", "u", json!({"fabric.io/ip": "10.1.0.9"})));
+    let Err(RequestError::Invalid(why)) = given(&mut cluster, "c4", "web", &["10.1.0.7"]) else {
+        panic!("the annotation says otherwise")
+    };
+    assert!(why.contains("10.1.0.9") && why.contains("host-local gave 10.1.0.7"), "{why}");
 }

@@ -120,6 +120,7 @@ impl Cluster {
                     network: "fabric".into(),
                     pod: None,
                     ips: vec![],
+                    ipam: None,
                     mac: None,
                     mtu: None,
                     rates: fabric_core::pipeline::site::Rates::default(),

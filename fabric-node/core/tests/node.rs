@@ -53,6 +53,7 @@ fn request(container: &str) -> AttachRequest {
         network: "fabric".into(),
         pod: None,
         ips: vec![],
+        ipam: None,
         mac: None,
         mtu: None,
         rates: fabric_core::pipeline::site::Rates::default(),

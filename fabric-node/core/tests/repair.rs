@@ -43,6 +43,7 @@ fn request(container: &str) -> Request {
         network: "fabric".into(),
         pod: None,
         ips: vec![],
+        ipam: None,
         mac: None,
         mtu: None,
         rates: fabric_core::pipeline::site::Rates::default(),

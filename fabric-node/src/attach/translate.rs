@@ -82,10 +82,6 @@ fn code(asked: Asked, error: &RequestError) -> Code {
 
 fn attach(add: protocol::Add) -> Result<AttachRequest, Error> {
     target(&add.key, &add.netns)?;
-    if let Some(ipam) = &add.ipam {
-        let details = format!("ipam.type: {ipam:?}: Fabric gives the addresses itself; remove `ipam`");
-        return Err(Error::new(Code::UNSUPPORTED_FIELD, details));
-    }
     if let Some(limits) = add.bandwidth.filter(|limits| limits.ingress_rate > 0 || limits.egress_rate > 0) {
         let details = format!(
             "runtimeConfig.bandwidth: ingressRate {}, egressRate {}: Fabric takes no limits of rate from the \
@@ -108,6 +104,7 @@ fn attach(add: protocol::Add) -> Result<AttachRequest, Error> {
             uid: Name::from(pod.uid),
         }),
         ips: add.ips,
+        ipam: add.ipam,
         mac,
         mtu: add.mtu,
         rates: Rates::default(),

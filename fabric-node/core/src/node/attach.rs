@@ -84,63 +84,22 @@ impl Node {
             .network_for(reference.as_ref())
             .map_err(|error| RequestError::Invalid(error.to_string()))?
             .clone();
-        let fixed = match pod {
-            Some(pod) if !pod.annotations.fixed_ips.is_empty() => pod.annotations.fixed_ips.clone(),
-            _ => request.ips.clone(),
-        };
-        let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
+        let wish = self.wish(request, pod, &network)?;
         let mtu = request.mtu.or(network.mtu).unwrap_or_else(|| self.pod_mtu(&network));
-        let kept = pod.map(|pod| self.kept_addresses(pod, &network, &ranges)).unwrap_or_default();
-        let addresses = self.addresses(&network, &fixed, &kept, &ranges, now)?;
+        let addresses = self.choose_addresses(&network, &wish, now)?;
         let gateways: Vec<IpAddr> =
             addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
         if let Some(attachment) = self.book.get_mut(&request.key) {
             attachment.network = network.name.clone();
             attachment.mtu = mtu;
             attachment.gateways = gateways;
-            attachment.fixed = fixed;
+            attachment.fixed = wish.fixed;
             attachment.stage = Stage::Claiming { open: addresses.len() };
         }
         for ip in addresses {
             self.claim(&request.key, ip);
         }
         Ok(())
-    }
-
-    fn addresses(
-        &mut self,
-        network: &Network,
-        fixed: &[IpAddr],
-        kept: &[IpAddr],
-        ranges: &[policy::IpRange],
-        now: Instant,
-    ) -> Result<Vec<IpAddr>, RequestError> {
-        if let Some(alien) = fixed.iter().find(|ip| !network.contains(**ip)) {
-            let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
-            let what = format!("address {alien} is not in Network {} ({})", network.name, cidrs.join(", "));
-            return Err(RequestError::NoAddress(what));
-        }
-        let reserved = fixed.iter().find_map(|ip| Some((ip, network.reserved(*ip)?)));
-        if let Some((ip, purpose)) = reserved {
-            let what = format!("address {ip} is {purpose} of Network {}; ask for another", network.name);
-            return Err(RequestError::NoAddress(what));
-        }
-        let mut picked = Vec::new();
-        for family in network.families() {
-            let given = fixed.iter().chain(kept).copied().find(|ip| Family::of(*ip) == family);
-            let ip = match given {
-                Some(ip) => Some(self.leases.hold(ip)),
-                None => self.leases.pick(network, ranges, family, &self.world, now),
-            };
-            match ip {
-                Some(ip) => picked.push(ip),
-                None => {
-                    picked.iter().for_each(|ip| self.leases.settle(*ip));
-                    return Err(self.full(network, ranges, family));
-                }
-            }
-        }
-        Ok(picked)
     }
 
     pub(super) fn claimed(

@@ -59,6 +59,8 @@ pub(super) struct Attachment {
     pub busy: bool,
     /// Fixed addresses, which may not be replaced by others.
     pub fixed: Vec<IpAddr>,
+    /// The IPAM plugin that gave the addresses, where one did.
+    pub ipam: Option<String>,
     /// Addresses tried for this attachment and found taken.
     pub refused: u32,
     /// Requests to attach that wait for it.
@@ -86,6 +88,7 @@ impl Attachment {
             stage: Stage::Unknown,
             busy: false,
             fixed: Vec::new(),
+            ipam: request.ipam.clone(),
             refused: 0,
             attaching: Vec::new(),
             detaching: Vec::new(),
@@ -126,6 +129,7 @@ impl Attachment {
             let fixed: Vec<String> = self.fixed.iter().map(ToString::to_string).collect();
             ids.push((FIXED, fixed.join(",")));
         }
+        ids.extend(self.ipam.iter().map(|plugin| (IPAM, plugin.clone())));
         ids.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
     }
 
@@ -156,6 +160,7 @@ impl Attachment {
             stage: Stage::Ready,
             busy: false,
             fixed: list(FIXED).unwrap_or_default(),
+            ipam: get(IPAM).cloned(),
             refused: 0,
             attaching: Vec::new(),
             detaching: Vec::new(),
@@ -177,6 +182,7 @@ const MAC: &str = "fabric.mac";
 const MTU: &str = "fabric.mtu";
 const ADDRESSES: &str = "fabric.addresses";
 const FIXED: &str = "fabric.fixed";
+const IPAM: &str = "fabric.ipam";
 const GATEWAYS: &str = "fabric.gateways";
 
 /// `owner` of the claims of an attachment.

@@ -33,7 +33,8 @@ impl Node {
             node: self.config.node.clone(),
             pod: attachment.pod.clone(),
             owner: attachment.owner(),
-            retain: pod.is_some_and(|pod| pod.keeps_addresses),
+            // What another plugin gives it gives to others as well, once it is given back.
+            retain: attachment.ipam.is_none() && pod.is_some_and(|pod| pod.keeps_addresses),
             since: Some(self.clock.stamp()),
         })
     }

@@ -400,8 +400,10 @@ pub struct AttachRequest {
     pub network: String,
     /// The pod, where the runtime names it (`K8S_POD_NAMESPACE`, `K8S_POD_NAME`, `K8S_POD_UID`).
     pub pod: Option<policy::PodIdent>,
-    /// Addresses asked for by the runtime (`ips` capability, `IP` of `CNI_ARGS`).
+    /// Addresses asked for by the runtime (`ips` capability, `IP` of `CNI_ARGS`), or given by an IPAM plugin.
     pub ips: Vec<IpAddr>,
+    /// The IPAM plugin that gave them, where one did: these are the container's only addresses then.
+    pub ipam: Option<String>,
     /// Hardware address asked for by the runtime.
     pub mac: Option<Mac>,
     /// MTU of the network configuration, bytes.

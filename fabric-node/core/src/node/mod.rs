@@ -17,6 +17,7 @@
 
 mod attach;
 mod book;
+mod choice;
 mod claims;
 mod clock;
 mod connection;

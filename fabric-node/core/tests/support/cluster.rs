@@ -81,6 +81,7 @@ impl Cluster {
             network: "fabric".into(),
             pod: Some(ident),
             ips: vec![],
+            ipam: None,
             mac: None,
             mtu: None,
             rates: fabric_core::pipeline::site::Rates::default(),
