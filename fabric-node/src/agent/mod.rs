@@ -141,7 +141,6 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
     CoreConfig {
         node: config.node.as_str().into(),
         bridge: config.bridge.clone(),
-        vxlan_port: ports::Tunnel::Vxlan.port(),
         carrier_mtu: carrier::mtu(config),
         physical: carrier::physical(config),
         software_checksums: rooms.ports.is_userspace(),

@@ -51,7 +51,7 @@ impl Hands {
 fn host_name(command: &WireCommand) -> &str {
     match command {
         WireCommand::Create(spec) | WireCommand::Check(spec) => &spec.host_name,
-        WireCommand::Remove { host_name } => host_name,
+        WireCommand::Remove { host_name } | WireCommand::Resize { host_name, .. } => host_name,
     }
 }
 
@@ -71,5 +71,6 @@ fn carry_out(command: &WireCommand) -> Result<(), wire::WireError> {
         WireCommand::Create(spec) => wire::create(spec),
         WireCommand::Check(spec) => wire::check(spec),
         WireCommand::Remove { host_name } => wire::remove(host_name),
+        WireCommand::Resize { netns, ifname, host_name, mtu } => wire::resize(netns, ifname, host_name, *mtu),
     }
 }

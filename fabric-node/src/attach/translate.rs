@@ -82,14 +82,6 @@ fn code(asked: Asked, error: &RequestError) -> Code {
 
 fn attach(add: protocol::Add) -> Result<AttachRequest, Error> {
     target(&add.key, &add.netns)?;
-    if let Some(limits) = add.bandwidth.filter(|limits| limits.ingress_rate > 0 || limits.egress_rate > 0) {
-        let details = format!(
-            "runtimeConfig.bandwidth: ingressRate {}, egressRate {}: Fabric takes no limits of rate from the \
-             runtime; remove `bandwidth` from `capabilities`",
-            limits.ingress_rate, limits.egress_rate
-        );
-        return Err(Error::new(Code::UNSUPPORTED_FIELD, details));
-    }
     let mac = add.mac.map(|mac| Mac(mac.0));
     if let Some(mac) = mac.filter(|mac| mac.is_multicast() || mac.to_u64() == 0) {
         return Err(Error::new(Code::CONFIG, format!("mac {mac} is not the address of one interface")));
@@ -107,8 +99,14 @@ fn attach(add: protocol::Add) -> Result<AttachRequest, Error> {
         ipam: add.ipam,
         mac,
         mtu: add.mtu,
-        rates: Rates::default(),
+        rates: add.bandwidth.map(rates).unwrap_or_default(),
     })
+}
+
+/// The bursts are the switch's own.
+fn rates(limits: protocol::Bandwidth) -> Rates {
+    let limit = |rate: u64| (rate > 0).then_some(rate);
+    Rates { out: limit(limits.egress_rate), into: limit(limits.ingress_rate) }
 }
 
 fn attachment_key(key: Key) -> Result<AttachmentKey, Error> {

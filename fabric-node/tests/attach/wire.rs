@@ -125,6 +125,31 @@ fn check_names_every_difference() {
     room.check(&spec).expect("what others add is no difference");
 }
 
+fn resize(room: &mut Room, space: &Space, mtu: u32) -> Result<(), String> {
+    let (netns, ifname) = (space.path.clone(), "eth0".into());
+    room.wire(WireCommand::Resize { netns, ifname, host_name: "fab0123456789a".into(), mtu })
+}
+
+#[test]
+fn another_mtu_costs_nothing_else() {
+    let mut room = Room::new();
+    let space = Space::new();
+    let mut spec = spec(&space);
+    room.create(&spec).unwrap();
+    for mtu in [1300, 1500, 1500] {
+        resize(&mut room, &space, mtu).unwrap();
+        spec.mtu = mtu;
+        room.check(&spec).unwrap();
+        assert!(sh("ip link show fab0123456789a").contains(&format!("mtu {mtu}")));
+    }
+    let error = resize(&mut room, &space, 1279).unwrap_err();
+    assert!(error.contains("IPv6") && error.contains("1280"), "{error}");
+    room.check(&spec).unwrap();
+    space.sh("ip link del eth0");
+    let error = resize(&mut room, &space, 1400).unwrap_err();
+    assert!(error.contains("fab0123456789a is missing"), "{error}");
+}
+
 #[test]
 fn leftovers_of_an_earlier_try_are_replaced() {
     let mut room = Room::new();

@@ -1,4 +1,4 @@
-//! An attachment's way in: Network, claims, devices, flows, port, answer.
+//! An attachment's way in: Network, claims, a look at the wire, devices, flows, port, answer.
 //!
 //! Each step starts when the one before has its outcome. What fails, or is no longer
 //! wanted, turns round and takes the way out ([`super::detach`]).
@@ -6,27 +6,24 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use ipnet::IpNet;
 use openflow::FlowMod;
-use policy::{Family, IpClaim, Mode, Network};
+use policy::{Family, IpClaim};
 
 use super::book::{Attachment, Stage};
+use super::wires::Resize;
 use super::{
-    AttachRequest, Attached, AttachmentKey, ClaimError, Command, Errand, Node, PortRow, PortSpec,
-    PortsCommand, Reply, RequestError, RequestId, SwitchCommand, Task, WireCommand, WireSpec,
+    AttachRequest, Attached, AttachmentKey, ClaimError, Command, Errand, Node, PortRow, PortsCommand, Reply,
+    RequestError, RequestId, SwitchCommand, Task, WireCommand,
 };
 use crate::pipeline::learned::Pods;
 use crate::pipeline::statics::{pod_flows, pod_meters};
-use crate::pipeline::vocabulary::ROUTER_MAC;
 
-/// Claims that others may snatch away before an attachment gives up.
-const CLAIM_TRIES: u32 = 64;
+/// Addresses that may turn out to be somebody else's before an attachment gives up.
+pub(super) const CLAIM_TRIES: u32 = 64;
 /// First OpenFlow port asked for: the switch never takes these on its own.
 const FIRST_PORT: u16 = 32_768;
 /// How long an attachment waits for the neighbours of the tunnels.
 const WARM_FOR: Duration = Duration::from_secs(1);
-/// Bytes that VXLAN takes from a packet over IPv4 and IPv6.
-const VXLAN_OVERHEAD: (u32, u32) = (50, 70);
 
 impl Node {
     pub(super) fn attach(&mut self, id: RequestId, request: AttachRequest, now: Instant) {
@@ -85,17 +82,25 @@ impl Node {
             .map_err(|error| RequestError::Invalid(error.to_string()))?
             .clone();
         let wish = self.wish(request, pod, &network)?;
-        let mtu = request.mtu.or(network.mtu).unwrap_or_else(|| self.pod_mtu(&network));
+        let segment = self.segment_for(&network)?;
+        let mtu = request.mtu.or(network.mtu).or_else(|| self.pod_mtu(&network));
+        let on_link = if segment.is_some() { network.cidrs.clone() } else { Vec::new() };
+        let rates = self.book.get(&request.key).map(|a| self.wanted_rates(a)).unwrap_or_default();
         let addresses = self.choose_addresses(&network, &wish, now)?;
         let gateways: Vec<IpAddr> =
             addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
         if let Some(attachment) = self.book.get_mut(&request.key) {
             attachment.network = network.name.clone();
-            attachment.mtu = mtu;
+            attachment.segment = segment;
+            attachment.on_link = on_link;
+            attachment.mtu = mtu.unwrap_or(self.config.carrier_mtu);
             attachment.gateways = gateways;
             attachment.fixed = wish.fixed;
+            attachment.rates = rates;
             attachment.stage = Stage::Claiming { open: addresses.len() };
         }
+        self.refresh_uplinks();
+        self.refresh_largest(now);
         for ip in addresses {
             self.claim(&request.key, ip);
         }
@@ -140,16 +145,16 @@ impl Node {
                 Some(fault) => attachment.fault = attachment.fault.take().or(Some(fault)),
             }
         }
-        self.claim_settled(key);
+        self.claim_settled(key, now);
     }
 
-    fn refused(&mut self, key: &AttachmentKey) {
+    pub(super) fn refused(&mut self, key: &AttachmentKey) {
         if let Some(attachment) = self.book.get_mut(key) {
             attachment.refused += 1;
         }
     }
 
-    fn claim_another(&mut self, key: &AttachmentKey, refused: IpAddr, now: Instant) {
+    pub(super) fn claim_another(&mut self, key: &AttachmentKey, refused: IpAddr, now: Instant) {
         let Some(attachment) = self.book.get(key) else { return };
         let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
         let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
@@ -169,13 +174,13 @@ impl Node {
                 if let Some(attachment) = self.book.get_mut(key) {
                     attachment.fault = attachment.fault.take().or(Some(fault));
                 }
-                self.claim_settled(key);
+                self.claim_settled(key, now);
             }
         }
     }
 
     /// One claim of an attachment has its last outcome.
-    fn claim_settled(&mut self, key: &AttachmentKey) {
+    fn claim_settled(&mut self, key: &AttachmentKey, now: Instant) {
         let Some(attachment) = self.book.get_mut(key) else { return };
         let Stage::Claiming { open } = &mut attachment.stage else { return };
         *open = open.saturating_sub(1);
@@ -186,26 +191,18 @@ impl Node {
             return self.leave(key);
         }
         attachment.addresses.sort();
+        self.probe_or_wire(key, now);
+    }
+
+    /// The addresses are the attachment's: the devices come next.
+    pub(super) fn wire(&mut self, key: &AttachmentKey) {
+        let Some(attachment) = self.book.get_mut(key) else { return };
         attachment.stage = Stage::Wiring;
         attachment.busy = true;
         let attachment = attachment.clone();
         let spec = self.wire_spec(&attachment);
         let task = self.errand(Errand::Wire { key: key.clone() });
         self.command(Command::Wire { task, command: WireCommand::Create(spec) });
-    }
-
-    pub(super) fn wire_spec(&self, attachment: &Attachment) -> WireSpec {
-        WireSpec {
-            netns: attachment.netns.clone(),
-            ifname: attachment.key.ifname.clone(),
-            host_name: attachment.host_name.clone(),
-            mac: attachment.mac,
-            mtu: attachment.mtu,
-            addresses: attachment.addresses.iter().map(|ip| IpNet::from(*ip)).collect(),
-            gateways: attachment.gateways.clone(),
-            gateway_mac: Some(ROUTER_MAC),
-            software_checksums: self.config.software_checksums,
-        }
     }
 
     pub(super) fn wired(&mut self, key: &AttachmentKey, result: Result<(), String>) {
@@ -253,11 +250,7 @@ impl Node {
     pub(super) fn add_port(&mut self, key: &AttachmentKey) {
         let Some(attachment) = self.book.get_mut(key) else { return };
         attachment.busy = true;
-        let spec = PortSpec {
-            name: attachment.host_name.clone(),
-            ofport_request: port_request(attachment.zone),
-            external_ids: attachment.external_ids(),
-        };
+        let spec = Node::port_spec(attachment);
         let task = self.errand(Errand::AddPort { key: key.clone() });
         self.command(Command::Ports { task, command: PortsCommand::Add(spec) });
     }
@@ -289,6 +282,7 @@ impl Node {
         if self.leave_if_asked(key) {
             return;
         }
+        self.refresh_host();
         match self.book_port(key) {
             Some(prepared) if Some(prepared) == port && self.up => self.installed(key, Ok(()), now),
             Some(prepared) if Some(prepared) != port => self.renumber(key, port),
@@ -324,7 +318,8 @@ impl Node {
     fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
         let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
         self.limit_connections([pod.zone]);
-        let flows: Vec<FlowMod> = pod_flows(&self.site, &pod).into_iter().map(FlowMod::add).collect();
+        let mut flows = if pod.segment.is_some() { self.node_flow_changes() } else { Vec::new() };
+        flows.extend(pod_flows(&self.site, &pod).into_iter().map(FlowMod::add));
         let meters = pod_meters(&pod, self.config.punts_per_second);
         if self.book.get(key).is_some_and(|a| a.stage != Stage::Ready) {
             let flush = self.errand(Errand::Flush);
@@ -355,12 +350,12 @@ impl Node {
                 self.warming.push((key, until));
                 continue;
             }
-            self.make_ready(&key);
+            self.make_ready(&key, now);
         }
     }
 
     /// The end of the way in. What became of the port meanwhile counts from here on.
-    fn make_ready(&mut self, key: &AttachmentKey) {
+    fn make_ready(&mut self, key: &AttachmentKey, now: Instant) {
         let Some(attachment) = self.book.get_mut(key) else { return };
         if attachment.stage != Stage::Installing {
             return;
@@ -374,6 +369,10 @@ impl Node {
         for address in addresses {
             self.identities.insert(address, self.identity(address));
         }
+        self.announce(key, false, now);
+        self.send_announcements(now);
+        // Its Network may have been edited meanwhile.
+        self.resize(key, Resize::All, now);
     }
 
     /// The errand under way has its outcome.
@@ -390,23 +389,10 @@ impl Node {
         }
         self.leave(key);
     }
-
-    /// What fits into the carrying interface with the encapsulation around it.
-    pub(super) fn pod_mtu(&self, network: &Network) -> u32 {
-        match network.mode {
-            Mode::Overlay { .. } => {
-                let node = self.world.node(&self.config.node);
-                let over_v6 = node.and_then(|n| n.tunnel_address).is_some_and(|a| a.is_ipv6());
-                let overhead = if over_v6 { VXLAN_OVERHEAD.1 } else { VXLAN_OVERHEAD.0 };
-                self.config.carrier_mtu.saturating_sub(overhead)
-            }
-            Mode::Underlay { .. } => self.config.carrier_mtu,
-        }
-    }
 }
 
 /// The OpenFlow port that the pod of a zone asks for.
-fn port_request(zone: u16) -> u16 {
+pub(super) fn port_request(zone: u16) -> u16 {
     FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
 }
 
@@ -415,7 +401,7 @@ fn attached(attachment: &Attachment) -> Attached {
         host_name: attachment.host_name.clone(),
         mac: attachment.mac,
         mtu: attachment.mtu,
-        addresses: attachment.addresses.iter().map(|ip| IpNet::from(*ip)).collect(),
+        addresses: attachment.nets(),
         gateways: attachment.gateways.clone(),
         network: attachment.network.clone(),
     }

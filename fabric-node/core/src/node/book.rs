@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::str::FromStr;
 
+use ipnet::IpNet;
 use openflow::Mac;
 use policy::{Name, PodIdent};
 
 use super::{AttachRequest, AttachmentKey, PortRow, RequestId};
 use crate::pipeline::learned::Pods;
-use crate::pipeline::site::{LocalPod, Rates};
+use crate::pipeline::site::{LocalPod, Rates, Segment};
 use crate::pipeline::vocabulary::stable_id;
 
 /// How far an attachment has come.
@@ -24,6 +26,8 @@ pub(super) enum Stage {
         /// Claims without an outcome.
         open: usize,
     },
+    /// Its addresses are being looked for in its VLAN, whether somebody has them already.
+    Probing,
     /// The pair of devices is being made.
     Wiring,
     /// The port is being added.
@@ -48,12 +52,24 @@ pub(super) struct Attachment {
     pub configuration: String,
     pub pod: Option<PodIdent>,
     pub network: Name,
+    /// The VLAN that it was attached in, whatever has become of its Network since.
+    pub segment: Option<Segment>,
     pub host_name: String,
     pub zone: u16,
     pub mac: Mac,
     pub mtu: u32,
+    /// MTU that the runtime asked for, bytes.
+    pub asked_mtu: Option<u32>,
+    /// MTU that the devices are being given.
+    pub resizing: Option<u32>,
     pub addresses: Vec<IpAddr>,
+    /// Prefixes that it reaches without a router: those of its Network, in a VLAN.
+    pub on_link: Vec<IpNet>,
     pub gateways: Vec<IpAddr>,
+    /// Limits that the runtime asked for.
+    pub asked_rates: Rates,
+    /// Limits in force.
+    pub rates: Rates,
     pub stage: Stage,
     /// Whether an errand is under way whose outcome must come before the next step.
     pub busy: bool,
@@ -61,6 +77,8 @@ pub(super) struct Attachment {
     pub fixed: Vec<IpAddr>,
     /// The IPAM plugin that gave the addresses, where one did.
     pub ipam: Option<String>,
+    /// Addresses that nobody else has in its VLAN.
+    pub clear: Vec<IpAddr>,
     /// Addresses tried for this attachment and found taken.
     pub refused: u32,
     /// Requests to attach that wait for it.
@@ -79,16 +97,23 @@ impl Attachment {
             configuration: request.network.clone(),
             pod: request.pod.clone(),
             network: Name::default(),
+            segment: None,
             host_name: host_name(&request.key),
             zone,
             mac: request.mac.unwrap_or_else(|| made_mac(&request.key)),
             mtu: 0,
+            asked_mtu: request.mtu,
+            resizing: None,
             addresses: Vec::new(),
+            on_link: Vec::new(),
             gateways: Vec::new(),
+            asked_rates: request.rates,
+            rates: request.rates,
             stage: Stage::Unknown,
             busy: false,
             fixed: Vec::new(),
             ipam: request.ipam.clone(),
+            clear: Vec::new(),
             refused: 0,
             attaching: Vec::new(),
             detaching: Vec::new(),
@@ -105,10 +130,17 @@ impl Attachment {
         !self.detaching.is_empty() || self.fault.is_some() || matches!(self.stage, Stage::Leaving { .. })
     }
 
+    /// Its addresses with the lengths of their prefixes.
+    pub fn nets(&self) -> Vec<IpNet> {
+        let net = |ip: &IpAddr| {
+            let length = self.on_link.iter().find(|net| net.contains(ip)).map(IpNet::prefix_len);
+            length.and_then(|length| IpNet::new(*ip, length).ok()).unwrap_or_else(|| IpNet::from(*ip))
+        };
+        self.addresses.iter().map(net).collect()
+    }
+
     /// What the interface's row remembers.
     pub fn external_ids(&self) -> BTreeMap<String, String> {
-        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let gateways: Vec<String> = self.gateways.iter().map(ToString::to_string).collect();
         let mut ids = vec![
             (CONTAINER, self.key.container_id.clone()),
             (IFNAME, self.key.ifname.clone()),
@@ -118,18 +150,24 @@ impl Attachment {
             (ZONE, self.zone.to_string()),
             (MAC, self.mac.to_string()),
             (MTU, self.mtu.to_string()),
-            (ADDRESSES, addresses.join(",")),
-            (GATEWAYS, gateways.join(",")),
+            (ADDRESSES, list(&self.addresses)),
+            (GATEWAYS, list(&self.gateways)),
         ];
+        let bits = |rate: Option<u64>| rate.map(|rate| rate.to_string());
+        let optional = [
+            (SEGMENT, self.segment.as_ref().map(segment_text)),
+            (IPAM, self.ipam.clone()),
+            (FIXED, (!self.fixed.is_empty()).then(|| list(&self.fixed))),
+            (ON_LINK, (!self.on_link.is_empty()).then(|| list(&self.on_link))),
+            (MTU_ASKED, self.asked_mtu.map(|mtu| mtu.to_string())),
+            (RATE_OUT, bits(self.asked_rates.out)),
+            (RATE_INTO, bits(self.asked_rates.into)),
+        ];
+        ids.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?))));
         if let Some(pod) = &self.pod {
             ids.push((POD, pod.reference().to_string()));
             ids.push((POD_UID, pod.uid.to_string()));
         }
-        if !self.fixed.is_empty() {
-            let fixed: Vec<String> = self.fixed.iter().map(ToString::to_string).collect();
-            ids.push((FIXED, fixed.join(",")));
-        }
-        ids.extend(self.ipam.iter().map(|plugin| (IPAM, plugin.clone())));
         ids.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
     }
 
@@ -137,30 +175,35 @@ impl Attachment {
     /// damaged beyond use.
     pub fn read(row: &PortRow) -> Option<Attachment> {
         let get = |key: &str| row.external_ids.get(key);
-        let list = |key: &str| -> Option<Vec<IpAddr>> {
-            get(key)?.split(',').filter(|a| !a.is_empty()).map(|a| a.parse().ok()).collect()
-        };
         let key = AttachmentKey { container_id: get(CONTAINER)?.clone(), ifname: get(IFNAME)?.clone() };
         let pod = get(POD).and_then(|pod| pod.split_once('/')).map(|(namespace, name)| PodIdent {
             namespace: namespace.into(),
             name: name.into(),
             uid: get(POD_UID).map_or_else(Name::default, |uid| uid.as_str().into()),
         });
+        let rates = Rates { out: given(row, RATE_OUT, number)?, into: given(row, RATE_INTO, number)? };
         Some(Attachment {
             netns: get(NETNS)?.clone(),
             configuration: get(CONFIGURATION).cloned().unwrap_or_default(),
             pod,
             network: get(NETWORK)?.as_str().into(),
+            segment: given(row, SEGMENT, read_segment)?,
             host_name: row.name.clone(),
             zone: get(ZONE)?.parse().ok().filter(|zone| (1..=LAST_ZONE).contains(zone))?,
             mac: get(MAC)?.parse().ok()?,
             mtu: get(MTU)?.parse().ok()?,
-            addresses: list(ADDRESSES)?,
-            gateways: list(GATEWAYS)?,
+            asked_mtu: given(row, MTU_ASKED, number)?,
+            resizing: None,
+            addresses: read_list(get(ADDRESSES)?)?,
+            on_link: given(row, ON_LINK, read_list)?.unwrap_or_default(),
+            gateways: read_list(get(GATEWAYS)?)?,
+            asked_rates: rates,
+            rates,
             stage: Stage::Ready,
             busy: false,
-            fixed: list(FIXED).unwrap_or_default(),
+            fixed: given(row, FIXED, read_list)?.unwrap_or_default(),
             ipam: get(IPAM).cloned(),
+            clear: Vec::new(),
             refused: 0,
             attaching: Vec::new(),
             detaching: Vec::new(),
@@ -184,6 +227,47 @@ const ADDRESSES: &str = "fabric.addresses";
 const FIXED: &str = "fabric.fixed";
 const IPAM: &str = "fabric.ipam";
 const GATEWAYS: &str = "fabric.gateways";
+/// `PHYSICAL/VLAN`, or `PHYSICAL` without a tag; the slash is in no name.
+const SEGMENT: &str = "fabric.segment";
+const ON_LINK: &str = "fabric.on-link";
+const MTU_ASKED: &str = "fabric.mtu-asked";
+const RATE_OUT: &str = "fabric.rate-out";
+const RATE_INTO: &str = "fabric.rate-into";
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn read_list<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split(',').filter(|item| !item.is_empty()).map(|item| item.parse().ok()).collect()
+}
+
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+/// What a row has under a key; `None` where that cannot be read.
+fn given<T>(row: &PortRow, key: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    match row.external_ids.get(key) {
+        Some(text) => read(text).map(Some),
+        None => Some(None),
+    }
+}
+
+fn segment_text(segment: &Segment) -> String {
+    match segment.vlan {
+        Some(vlan) => format!("{}/{vlan}", segment.physical),
+        None => segment.physical.to_string(),
+    }
+}
+
+fn read_segment(text: &str) -> Option<Segment> {
+    let (physical, vlan) = match text.split_once('/') {
+        Some((physical, vlan)) => (physical, Some(vlan.parse().ok()?)),
+        None => (text, None),
+    };
+    Some(Segment { physical: physical.into(), vlan })
+}
 
 /// `owner` of the claims of an attachment.
 pub(super) fn owner(key: &AttachmentKey) -> String {
@@ -278,20 +362,33 @@ impl Book {
         if had == port {
             return false;
         }
-        let addresses = attachment.addresses.clone();
-        let mac = attachment.mac;
+        let pod = |port| LocalPod {
+            zone,
+            port,
+            mac: attachment.mac,
+            addresses: attachment.addresses.clone(),
+            segment: attachment.segment.clone(),
+            rates: attachment.rates,
+        };
+        let pod = port.map(pod);
         self.forget_pod(zone);
-        if let Some(port) = port {
-            self.ports.insert(port, zone);
-            for address in &addresses {
+        if let Some(pod) = pod {
+            self.ports.insert(pod.port, zone);
+            for address in &pod.addresses {
                 self.addresses.insert(*address, zone);
             }
-            self.pods.insert(
-                zone,
-                LocalPod { zone, port, mac, addresses, segment: None, rates: Rates::default() },
-            );
+            self.pods.insert(zone, pod);
         }
         true
+    }
+
+    /// Gives an attachment other limits.
+    pub fn set_rates(&mut self, key: &AttachmentKey, rates: Rates) {
+        let Some(attachment) = self.attachments.get_mut(key) else { return };
+        attachment.rates = rates;
+        if let Some(pod) = self.pods.get_mut(&attachment.zone) {
+            pod.rates = rates;
+        }
     }
 
     fn forget_pod(&mut self, zone: u16) {

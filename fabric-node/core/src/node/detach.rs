@@ -51,24 +51,21 @@ impl Node {
         }
         let task = self.errand(Errand::RemovePort { key: key.clone() });
         self.command(Command::Ports { task, command: PortsCommand::Remove { name } });
-        self.book.set_port(key, None);
         if let Some(attachment) = self.book.get_mut(key) {
             attachment.stage = Stage::Leaving { open };
         }
+        self.refresh_host();
         self.warming.retain(|(warm, _)| warm != key);
     }
 
     /// Takes the flows, meters and connections of a pod out of the switch; false where there is nothing to wait for.
     fn uninstall(&mut self, key: &AttachmentKey, zone: u16) -> bool {
-        let learned = self.forget_verdicts(zone);
+        let flows = self.forget_flows(key, zone);
         if !self.up {
             self.stale_meters.insert(zone);
             return false;
         }
-        let pod = self.pod_of_zone(zone);
-        let statics =
-            pod.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|f| FlowMod::delete_strict(f.key()));
-        self.commit(statics.chain(learned).collect());
+        self.commit(flows);
         let task = self.errand(Errand::Flush);
         self.command(Command::Switch(SwitchCommand::FlushZone { task, zone }));
         let task = self.errand(Errand::Uninstall { key: key.clone() });
@@ -77,9 +74,18 @@ impl Node {
         true
     }
 
-    /// Forgets what was learned for a pod, and gives the deletions.
-    pub(super) fn forget_verdicts(&mut self, zone: u16) -> Vec<FlowMod> {
-        self.memory.forget(zone).into_iter().map(FlowMod::delete_strict).collect()
+    /// Takes its port from a pod, with what was learned for it, and gives what has to change in the switch: the pod's
+    /// flows, and those of the node that knew of it.
+    pub(super) fn forget_flows(&mut self, key: &AttachmentKey, zone: u16) -> Vec<FlowMod> {
+        let pod = self.pod_of_zone(zone);
+        let learned = self.memory.forget(zone);
+        self.book.set_port(key, None);
+        let of_node = match &pod {
+            Some(LocalPod { segment: Some(_), .. }) => self.node_flow_changes(),
+            _ => Vec::new(),
+        };
+        let statics = pod.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|flow| flow.key());
+        of_node.into_iter().chain(statics.chain(learned).map(FlowMod::delete_strict)).collect()
     }
 
     /// One of flows and port is gone.
@@ -96,8 +102,11 @@ impl Node {
     }
 
     /// The devices are gone, or at least cut off: nobody can use the addresses any more.
-    pub(super) fn unwired(&mut self, key: &AttachmentKey, result: Result<(), String>) {
+    pub(super) fn unwired(&mut self, key: &AttachmentKey, result: Result<(), String>, now: Instant) {
         let Some(attachment) = self.book.remove(key) else { return };
+        self.refresh_uplinks();
+        self.refresh_largest(now);
+        self.unsized_pods.remove(key);
         let owner = attachment.owner();
         for ip in &attachment.addresses {
             self.identities.remove(ip);

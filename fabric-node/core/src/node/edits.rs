@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use ipnet::IpNet;
-use openflow::{FlowMod, FlowTable};
+use openflow::FlowMod;
 use policy::{Change, Edit, Kind, Mode, Network, ObjectRef, PortBlock, Region, Resident};
 
+use super::book::{Attachment, Stage};
 use super::memory::{Concerned, Entry, Id, Learned, zone};
-use super::{Command, Errand, HostState, Node, SwitchCommand};
+use super::wires::Resize;
+use super::{Command, Errand, HostState, Node, SwitchCommand, segments};
 use crate::pipeline::learned::{Decision, Pods, Query, decide};
-use crate::pipeline::site::Tunnel;
-use crate::pipeline::statics::node_flows;
 use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC};
 
 impl Node {
@@ -26,16 +26,28 @@ impl Node {
             {
                 self.leases.freed(ip, now);
             }
+            if !self.config.physical.is_empty() {
+                self.former.note(&edit, &self.world, now);
+            }
             changes.extend(self.world.apply(edit));
         }
         if changes.is_empty() || !self.world_synced {
             return;
         }
-        if changes.iter().any(|c| matches!(c, Change::Node(_) | Change::Network(_))) {
+        let of_site = changes.iter().any(|c| matches!(c, Change::Node(_) | Change::Network(_)));
+        if of_site {
+            self.resize_pods(Resize::Smaller, now);
             self.refresh_site(now);
         }
+        if changes.iter().any(|c| matches!(c, Change::Pod(_))) {
+            self.refresh_rates();
+        }
+        self.refresh_groups(&changes);
         self.note_for_claims(&changes);
         self.judge_again(&changes, now);
+        if of_site {
+            self.resize_pods(Resize::All, now);
+        }
         self.retry_parked(now);
         self.start_if_complete(now);
         self.serve_held(now);
@@ -172,27 +184,25 @@ impl Node {
         let node = self.world.node(&self.config.node);
         self.site.addresses = node.map(|n| n.addresses.clone()).unwrap_or_default();
         self.site.local_mac = self.ports.get(&self.config.bridge).and_then(|row| row.mac);
-        self.site.tunnels = self
-            .ports
-            .get(&self.config.vxlan_port)
-            .and_then(|row| row.ofport)
-            .map(|port| (Tunnel::Vxlan, port))
-            .into_iter()
-            .collect();
+        self.site.tunnels = segments::tunnels(&self.ports);
+        self.site.uplinks = segments::uplinks(&self.ports);
+        self.site.carrier_mtu = self.config.carrier_mtu;
+        self.site.largest_mtu = self.largest_mtu();
         if self.up {
-            let wanted: FlowTable =
-                node_flows(&self.site, &self.world, self.book.pods()).into_iter().collect();
-            let changes = FlowTable::diff(&self.node_flows, &wanted);
-            self.node_flows = wanted;
+            let changes = self.static_flow_changes(&before);
             self.commit(changes);
         }
         self.refresh_host();
         if self.site != before {
             self.judge_all(now);
+            self.announce_moved(now);
+            if self.site.uplinks != before.uplinks {
+                self.probe_anew(now);
+            }
         }
     }
 
-    fn refresh_host(&mut self) {
+    pub(super) fn refresh_host(&mut self) {
         if !self.world_synced || !self.ports_ready {
             return;
         }
@@ -213,16 +223,27 @@ impl Node {
         let others = self.world.nodes().filter(|node| node.name != self.config.node);
         HostState {
             device: self.config.bridge.clone(),
-            mtu: overlays.iter().map(|n| self.pod_mtu(n)).min().unwrap_or(self.config.carrier_mtu),
+            mtu: self.host_mtu(),
             gateway_mac: Some(ROUTER_MAC),
             gateways: vec![HOST_NEXT_HOP_V4.into(), HOST_NEXT_HOP_V6.into()],
-            routes: overlays.iter().flat_map(|n| n.cidrs.iter().copied()).collect(),
+            routes: overlays
+                .iter()
+                .flat_map(|n| n.cidrs.iter().copied())
+                .chain(self.pods_in_vlans())
+                .collect(),
             sources: one_a_family(&self.site.addresses),
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
             inside: self.world.networks().flat_map(|n| n.cidrs.iter().copied()).collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }
+    }
+
+    /// The addresses of this node's pods in VLANs: the wire does not lead back to them.
+    fn pods_in_vlans(&self) -> impl Iterator<Item = IpNet> {
+        let here =
+            |a: &&Attachment| a.segment.is_some() && matches!(a.stage, Stage::Installing | Stage::Ready);
+        self.book.iter().filter(here).flat_map(|a| a.addresses.iter().copied().map(IpNet::from))
     }
 
     pub(super) fn handle_peers_settled(&mut self, peers: &BTreeSet<IpAddr>, now: Instant) {

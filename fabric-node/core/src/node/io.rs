@@ -285,6 +285,17 @@ pub enum WireCommand {
     },
     /// Compare the container's side with what it should be.
     Check(WireSpec),
+    /// Give both ends of the pair another MTU: a smaller one to the container's end first, a larger one to the host's.
+    Resize {
+        /// Path of the network namespace.
+        netns: String,
+        /// Name of the interface inside.
+        ifname: String,
+        /// The host's end.
+        host_name: String,
+        /// MTU of both ends, bytes.
+        mtu: u32,
+    },
 }
 
 /// The container's interface.

@@ -9,7 +9,7 @@ use policy::{Direction, Question, Resident};
 use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
 use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Tuple, Verdict, answer};
-use crate::pipeline::vocabulary::{Cookie, Origin, Table};
+use crate::pipeline::vocabulary::{Cookie, OVERSIZE, Origin, PROBED, Table};
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
 #[derive(Debug)]
@@ -36,6 +36,11 @@ impl Node {
                 Err(error) => self.counts.unreadable(error),
             }
             return;
+        }
+        match packet_in.userdata.first() {
+            Some(&PROBED) => return self.heard(&packet_in, now),
+            Some(&OVERSIZE) => return self.tell_too_big(&packet_in),
+            _ => {}
         }
         if !self.up {
             if self.held_punts.len() >= MOST_HELD {

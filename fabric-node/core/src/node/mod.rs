@@ -12,9 +12,10 @@
 //! [`Node::poll_command`] gives what is to be done and [`Node::poll_timeout`] when to
 //! come back. Start, restart, reconnect and repair are one path: a dump of the switch
 //! is compared with what it should hold (`reconcile`). An attachment's way is in
-//! `attach` and `detach`, a packet's in `learning`, the world's in `edits`, and that of
+//! `attach` and `detach`, by `probes` where it is in a VLAN, a packet's in `learning`, the world's in `edits`, and that of
 //! a connection that is forbidden in `walks`.
 
+mod announcements;
 mod attach;
 mod book;
 mod choice;
@@ -26,18 +27,24 @@ mod denial;
 mod denials;
 mod detach;
 mod edits;
+mod frames;
 mod io;
 mod learning;
 mod leases;
 mod memory;
 mod pools;
 mod ports;
+mod probes;
+mod rates;
 mod reconcile;
 mod requests;
+mod segments;
 mod status;
 mod tallies;
+mod too_big;
 mod upkeep;
 mod walks;
+mod wires;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -47,11 +54,13 @@ use openflow::FlowTable;
 use openflow::message::PacketIn;
 use policy::{Name, World};
 
+use announcements::{Announcement, KnownUplinks};
 use book::Book;
 use deletions::Deletions;
 use learning::Parked;
 use leases::Leases;
 use memory::Memory;
+use probes::{Former, Probe};
 use requests::Held;
 use upkeep::Upkeep;
 use walks::Walks;
@@ -74,8 +83,6 @@ pub struct NodeConfig {
     pub node: Name,
     /// The bridge, which is also the name of its LOCAL device.
     pub bridge: String,
-    /// Name of the VXLAN tunnel port.
-    pub vxlan_port: String,
     /// MTU of the interface that carries tunnels, bytes.
     pub carrier_mtu: u32,
     /// The physical networks that this node is on, with the MTU of the NIC of each, bytes.
@@ -110,6 +117,8 @@ enum Errand {
     Wire { key: AttachmentKey },
     Recheck { key: AttachmentKey, id: RequestId },
     Check { id: RequestId },
+    Resize { key: AttachmentKey },
+    Rebook,
     Prepare { key: AttachmentKey },
     AddPort { key: AttachmentKey },
     Install { key: AttachmentKey },
@@ -168,9 +177,17 @@ pub struct Node {
     stale_meters: BTreeSet<u16>,
     /// Addresses of running containers that somebody else has claimed meanwhile, in words.
     disputes: BTreeMap<IpAddr, String>,
+    /// Running containers that could not be given the MTU that they should have, in words.
+    unsized_pods: BTreeMap<AttachmentKey, String>,
     /// Since when a port's device is missing.
     missing_since: BTreeMap<String, Instant>,
     host: HostState,
+    /// VLANs in use, as last told.
+    uplinks: Option<BTreeMap<Name, BTreeSet<u16>>>,
+    known_uplinks: KnownUplinks,
+    probes: Vec<Probe>,
+    former: Former,
+    announcements: Vec<Announcement>,
     peers_settled: bool,
     /// Attachments that wait only for the tunnel peers, with the time that is enough.
     warming: Vec<(AttachmentKey, Instant)>,
@@ -223,8 +240,14 @@ impl Node {
             orphans: BTreeSet::new(),
             stale_meters: BTreeSet::new(),
             disputes: BTreeMap::new(),
+            unsized_pods: BTreeMap::new(),
             missing_since: BTreeMap::new(),
             host: HostState::default(),
+            uplinks: None,
+            known_uplinks: None,
+            probes: Vec::new(),
+            former: Former::default(),
+            announcements: Vec::new(),
             peers_settled: true,
             warming: Vec::new(),
             errands: BTreeMap::new(),
@@ -251,6 +274,7 @@ impl Node {
             Event::World(edits) => self.handle_edits(edits, now),
             Event::WorldSynced => {
                 self.world_synced = true;
+                self.refresh_rates();
                 self.refresh_site(now);
                 self.start_if_complete(now);
             }
@@ -269,6 +293,8 @@ impl Node {
         self.expire_parked(now);
         self.expire_held(now);
         self.finish_warm(now);
+        self.send_probes(now);
+        self.send_announcements(now);
         self.sweep_missing(now);
         self.keep_up(now);
         self.take_echoes(now);
@@ -286,8 +312,10 @@ impl Node {
         let held = self.held_requests.iter().map(|h| h.until);
         let warming = self.warming.iter().map(|(_, until)| *until);
         let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
+        let probes = self.probes.iter().map(Probe::due);
+        let announcements = self.announcements.iter().map(Announcement::due);
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
-        parked.chain(held).chain(warming).chain(missing).chain(own).min()
+        parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
     }
 
     /// The next thing to do.
@@ -325,6 +353,8 @@ impl Node {
             (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result),
             (Errand::Wire { key }, Outcome::Wire(result)) => self.wired(&key, result),
             (Errand::Recheck { key, id }, Outcome::Wire(result)) => self.rechecked(&key, id, result),
+            (Errand::Resize { key }, Outcome::Wire(result)) => self.resized(&key, result, now),
+            (Errand::Rebook, Outcome::Port(result)) => self.rebooked(result, now),
             (Errand::Prepare { key }, Outcome::Committed(result)) => self.prepared(&key, result, now),
             (Errand::AddPort { key }, Outcome::Port(result)) => self.ported(&key, result, now),
             (Errand::Install { key }, Outcome::Committed(result)) => self.installed(&key, result, now),
@@ -336,7 +366,7 @@ impl Node {
             }
             // A commit that failed is repaired by the next compare: the flows are no longer wanted.
             (Errand::Uninstall { key }, Outcome::Committed(_)) => self.left(&key),
-            (Errand::RemoveWire { key }, Outcome::Wire(result)) => self.unwired(&key, result),
+            (Errand::RemoveWire { key }, Outcome::Wire(result)) => self.unwired(&key, result, now),
             (Errand::ForgetStranger { id } | Errand::Check { id }, Outcome::Wire(result)) => {
                 self.reply(id, result.map(|()| Reply::Done).map_err(RequestError::Failed));
             }

@@ -5,12 +5,9 @@
 
 use std::time::Instant;
 
-use openflow::FlowMod;
-
 use super::book::{Attachment, Stage};
 use super::{AttachmentKey, Node, PortRow, PortsEvent};
 use crate::pipeline::learned::Pods;
-use crate::pipeline::statics::pod_flows;
 
 /// Whether an attachment that has come so far has a row in the database.
 fn has_port(stage: &Stage) -> bool {
@@ -51,6 +48,7 @@ impl Node {
             self.port_changed(row, now);
         }
         self.book_read = true;
+        self.refresh_rates();
         let expected = self.book.iter().filter(|a| has_port(&a.stage)).map(|a| a.host_name.clone());
         let missing: Vec<String> = expected.filter(|name| !self.ports.contains_key(name)).collect();
         for name in missing {
@@ -66,7 +64,7 @@ impl Node {
     }
 
     /// A row appeared or changed: an attachment of an earlier run enters the book, a port gets another number.
-    fn port_changed(&mut self, row: PortRow, now: Instant) {
+    pub(super) fn port_changed(&mut self, row: PortRow, now: Instant) {
         let name = row.name.clone();
         if self.book.by_host_name(&name).is_none()
             && !self.orphans.contains(&name)
@@ -114,13 +112,8 @@ impl Node {
     /// Takes what depends on an attachment's port out of the switch, and the number from it.
     fn vacate(&mut self, key: &AttachmentKey) {
         let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
-        let old = self.pod_of_zone(zone);
-        let mut flows = self.forget_verdicts(zone);
-        flows.extend(
-            old.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|f| FlowMod::delete_strict(f.key())),
-        );
+        let flows = self.forget_flows(key, zone);
         self.commit(flows);
-        self.book.set_port(key, None);
         // Its connections may live on, and nothing is remembered of what let them in.
         self.want_walk([zone]);
     }

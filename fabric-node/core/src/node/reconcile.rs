@@ -10,6 +10,7 @@ use openflow::{Flow, FlowMod, FlowStats, FlowTable};
 
 use super::book::Stage;
 use super::memory::{Entry, Id, Learned};
+use super::wires::Resize;
 use super::{Command, Errand, Node, SwitchCommand, Task};
 use crate::pipeline::learned::{decide, revive};
 use crate::pipeline::statics::{forget_meters_of, node_flows, pod_flows, static_meters};
@@ -118,8 +119,9 @@ impl Node {
         self.forget_expired(&installed, asked);
         self.node_flows = node_flows(&self.site, &self.world, self.book.pods()).into_iter().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(|pod| pod_flows(&self.site, pod)).collect();
+        let probes = self.flows_of_probes();
         let learned = self.memory.iter().map(|learned| &learned.flow);
-        let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(learned));
+        let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(&probes).chain(learned));
         let first = !self.up;
         self.up = true;
         if first {
@@ -137,6 +139,9 @@ impl Node {
         }
         self.forget_stale_meters();
         self.confirm_installing(now);
+        self.refresh_uplinks();
+        self.announce_moved(now);
+        self.resize_pods(Resize::All, now);
     }
 
     /// A flow with a meter needs its meter, and somebody else may have taken it.

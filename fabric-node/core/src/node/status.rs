@@ -10,6 +10,7 @@ use policy::{IpClaim, World};
 use super::book::Stage;
 use super::{AttachmentKey, Node, PoolUse, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
+use crate::pipeline::site::{Rates, Segment};
 use crate::pipeline::vocabulary::Table;
 
 /// Packets that came to the agent, by table and outcome.
@@ -59,8 +60,14 @@ pub struct AttachmentStatus {
     pub network: String,
     /// Addresses inside.
     pub addresses: Vec<IpAddr>,
+    /// The VLAN that it is in; none on an overlay.
+    pub segment: Option<Segment>,
     /// Hardware address inside.
     pub mac: Mac,
+    /// MTU, bytes.
+    pub mtu: u32,
+    /// Its limits.
+    pub rates: Rates,
     /// The host's end.
     pub host_name: String,
     /// OpenFlow port.
@@ -150,8 +157,8 @@ impl Node {
     }
 
     fn problems(&self) -> Vec<String> {
-        let disputes = self.disputes.values().cloned();
-        disputes.chain(self.misplaced()).chain(self.walks.problem()).collect()
+        let noted = self.disputes.values().chain(self.unsized_pods.values()).cloned();
+        noted.chain(self.misplaced()).chain(self.outdated()).chain(self.walks.problem()).collect()
     }
 
     /// The cluster, once it has been read whole.
@@ -178,7 +185,10 @@ impl Node {
             pod: a.pod.as_ref().map(|pod| pod.reference().to_string()),
             network: a.network.to_string(),
             addresses: a.addresses.clone(),
+            segment: a.segment.clone(),
             mac: a.mac,
+            mtu: a.mtu,
+            rates: a.rates,
             host_name: a.host_name.clone(),
             port: self.book_port(&a.key),
             zone: a.zone,

@@ -58,12 +58,16 @@ pub struct Model {
     pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
     /// Packets of the agent's own.
     pub sent: Vec<PacketOut>,
+    /// MTUs that running containers were given.
+    pub resized: Vec<(String, u32)>,
     pub denials: Vec<Denial>,
     pub dumps: usize,
     /// Learned flows that one pod may be the cause of.
     pub limit: usize,
     /// Every address that is asked for is somebody else's.
     pub refuse_claims: bool,
+    /// No device can be given another MTU.
+    pub refuse_mtu: bool,
     /// Rooms that do not answer.
     pub silent: BTreeSet<Room>,
     held: VecDeque<Command>,
@@ -95,9 +99,8 @@ fn config(name: &str, seed: u64, now: Instant) -> NodeConfig {
     NodeConfig {
         node: name.into(),
         bridge: "br-fabric".into(),
-        vxlan_port: "fabric-vxlan".into(),
         carrier_mtu: 1500,
-        physical: BTreeMap::new(),
+        physical: [("lan".into(), 1500)].into(),
         software_checksums: true,
         punts_per_second: 1000,
         connections_per_pod: 65_536,
@@ -151,16 +154,38 @@ impl Model {
             limits: BTreeMap::new(),
             uplinks: BTreeMap::new(),
             sent: Vec::new(),
+            resized: Vec::new(),
             denials: Vec::new(),
             dumps: 0,
             limit: LEARNED_PER_POD,
             refuse_claims: false,
+            refuse_mtu: false,
             silent: BTreeSet::new(),
             held: VecDeque::new(),
             removed: Vec::new(),
             next_request: 0,
             news: VecDeque::new(),
         }
+    }
+
+    /// The bridge has a patch to that of the physical network `lan`.
+    pub fn with_uplink(mut self, ofport: u32) -> Model {
+        let mut row = own_row("to-lan", "patch", ofport);
+        row.external_ids.insert(PHYSICAL.into(), "lan".into());
+        self.rows.insert(row.name.clone(), row);
+        self
+    }
+
+    /// The limits of a container.
+    pub fn rates(&self, container: &str) -> fabric_core::pipeline::site::Rates {
+        let attachments = self.node.status(self.now).attachments;
+        attachments.iter().find(|a| a.key.container_id == container).unwrap().rates
+    }
+
+    /// A row of the database is as given.
+    pub fn change_row(&mut self, row: PortRow) {
+        self.rows.insert(row.name.clone(), row.clone());
+        self.handle(Event::Ports(PortsEvent::Changed(row)));
     }
 
     /// Everything that an agent gets at its start.
@@ -268,12 +293,20 @@ impl Model {
                 self.node.handle(Event::Done { task, outcome }, self.now);
             }
             Command::Wire { task, command } => {
+                let mut result = Ok(());
                 match command {
                     WireCommand::Create(spec) => drop(self.wires.insert(spec.host_name)),
                     WireCommand::Remove { host_name } => drop(self.wires.remove(&host_name)),
                     WireCommand::Check(_) => {}
+                    WireCommand::Resize { host_name, mtu, .. } => {
+                        assert!(self.wires.contains(&host_name), "an MTU for a device that is not there");
+                        match self.refuse_mtu {
+                            true => result = Err("the kernel does not like it".into()),
+                            false => self.resized.push((host_name, mtu)),
+                        }
+                    }
                 }
-                self.node.handle(Event::Done { task, outcome: Outcome::Wire(Ok(())) }, self.now);
+                self.node.handle(Event::Done { task, outcome: Outcome::Wire(result) }, self.now);
             }
             Command::Host(state) => {
                 let peers = state.peers.clone();

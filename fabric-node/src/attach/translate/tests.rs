@@ -37,11 +37,14 @@ fn an_add_keeps_everything() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused_by_name() {
+fn limits_are_told_by_direction_and_none_is_no_limit() {
     let bandwidth = Some(Bandwidth { egress_rate: 1000, ..Bandwidth::default() });
-    let error = refused(Add { bandwidth, ..add() });
-    assert_eq!(error.code, Code::UNSUPPORTED_FIELD);
-    assert!(error.details.contains("bandwidth") && error.details.contains("1000"));
+    let Request::Attach(attach) =
+        request(protocol::Request::Add(Box::new(Add { bandwidth, ..add() }))).unwrap()
+    else {
+        panic!("not an attach request")
+    };
+    assert_eq!(attach.rates, Rates { out: Some(1000), into: None });
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn of_link(link: &LinkMessage) -> Observed {
 }
 
 /// The kernel gives an IPv4 address as `Local`; an IPv6 one has `Address` alone.
-fn of_address(address: &AddressMessage) -> Option<IpNet> {
+pub(super) fn of_address(address: &AddressMessage) -> Option<IpNet> {
     let local = address.attributes.iter().find_map(|attribute| match attribute {
         AddressAttribute::Local(local) => Some(*local),
         _ => None,

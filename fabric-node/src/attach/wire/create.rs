@@ -10,7 +10,7 @@ use crate::attach::{ethtool, sysctl};
 use crate::netlink::{Netlink, StepError};
 
 /// RFC 8200, section 5; bytes.
-const IPV6_LEAST_MTU: u32 = 1280;
+pub(super) const IPV6_LEAST_MTU: u32 = 1280;
 
 /// Makes the pair and sets the container's side up. What an earlier try left under the
 /// same host's name is replaced; after a failure nothing is left. The calling thread

@@ -6,9 +6,11 @@
 mod check;
 mod create;
 mod request;
+mod resize;
 
 pub use check::{Observed, check, observe};
 pub use create::create;
+pub use resize::resize;
 
 use nix::errno::Errno;
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};

@@ -85,7 +85,8 @@ pub fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
-fn set(what: String, link: LinkMessage) -> Step {
+/// Changes a device.
+pub fn set(what: String, link: LinkMessage) -> Step {
     Step { what, message: RouteNetlinkMessage::SetLink(link), flags: 0 }
 }
 

@@ -181,7 +181,6 @@ fn config() -> NodeConfig {
     NodeConfig {
         node: "n1".into(),
         bridge: "br-fabric".into(),
-        vxlan_port: "fabric-vxlan".into(),
         carrier_mtu: 1500,
         physical: BTreeMap::new(),
         software_checksums: true,

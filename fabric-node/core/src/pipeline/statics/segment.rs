@@ -20,7 +20,7 @@ use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, clear_retry, destination, discovery, flags, from, go, host, ip,
     set, source, to_wire, track,
 };
-use super::super::site::{LocalPod, Segment, Site};
+use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     COPY_LENGTH, Cause, Kind, LOG_METER, ON_SEGMENT, Origin, PROBE_SECONDS, PROBED, REG_FLAGS, REG_OUTPUT,
     REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
@@ -40,20 +40,20 @@ pub fn segment_flows<'a>(
     world: &World,
     pods: impl IntoIterator<Item = &'a LocalPod>,
 ) -> Vec<Flow> {
-    let mut segments: BTreeMap<u32, (&Segment, Vec<&LocalPod>)> = BTreeMap::new();
+    let mut segments: BTreeMap<u32, Vec<&LocalPod>> = BTreeMap::new();
     for pod in pods {
         if let Some(segment) = &pod.segment
             && let Some(number) = site.segment_number(segment)
         {
-            segments.entry(number).or_insert((segment, Vec::new())).1.push(pod);
+            segments.entry(number).or_default().push(pod);
         }
     }
     if segments.is_empty() {
         return Vec::new();
     }
     let mut flows = wire(site, world);
-    for (number, (segment, pods)) in segments {
-        flows.push(arrives(number, segment));
+    for (number, pods) in segments {
+        flows.push(node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
         let everybody: Vec<u32> = pods.iter().map(|pod| pod.port).collect();
         flows.push(flood(Table::Neighbour, number, &everybody));
         let open = pods.iter().filter(|pod| pod.addresses.iter().all(|address| world.is_open(*address)));
@@ -93,14 +93,16 @@ fn wire(site: &Site, world: &World) -> Vec<Flow> {
 }
 
 /// Frames of a VLAN that pods are in lose its tag; those of others come to nobody.
-fn arrives(number: u32, segment: &Segment) -> Flow {
-    let tag = number & 0xffff;
-    let untag = segment.vlan.map(|_| Action::PopVlan);
-    let matches = Match::new().with(Field::IN_PORT, number >> 16).with_mask(Field::VLAN_TCI, tag, 0x1fffu16);
+fn arrives(number: u32) -> Vec<Action> {
+    let untag = (number & 0xffff != 0).then_some(Action::PopVlan);
     let mut actions = vec![set(REG_FLAGS, Origin::Physical.bit() | ON_SEGMENT), set(REG_SEGMENT, number)];
     actions.extend(untag);
     actions.push(go(Table::Guard));
-    node(Table::Classify, priority::STATIC, matches, actions)
+    actions
+}
+
+fn arriving(number: u32) -> Match {
+    Match::new().with(Field::IN_PORT, number >> 16).with_mask(Field::VLAN_TCI, number & 0xffff, 0x1fffu16)
 }
 
 /// One copy for each of the ports, and one for the wire.
@@ -113,7 +115,8 @@ fn flood(table: Table, number: u32, ports: &[u32]) -> Flow {
 }
 
 /// Flows that let the agent hear, for a moment, who on the wire speaks for an address or asks whether he may: copies of
-/// such frames, with [`PROBED`]. They go on as they would without.
+/// such frames, with [`PROBED`]. They go on as they would without; so that they get here, what arrives is taken off the
+/// wire also where no pod is on the segment yet.
 #[must_use]
 pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
     let arrived = || of(number, Origin::Physical);
@@ -132,7 +135,14 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
     };
     let copy = Controller { max_len: COPY_LENGTH, userdata: vec![PROBED], ..Controller::default() };
     let id = stable_id(&[b"probe", &number.to_be_bytes(), &octets(address)]);
+    let first = stable_id(&[b"probe", &number.to_be_bytes()]);
+    let below = priority::STATIC - 1;
+    let arrives = Flow {
+        hard_timeout: PROBE_SECONDS,
+        ..flow(Kind::Probe, first, Table::Classify, below, arriving(number), arrives(number))
+    };
     heard
+        .into_iter()
         .map(|matches| Flow {
             hard_timeout: PROBE_SECONDS,
             ..flow(
@@ -144,7 +154,8 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
                 vec![Action::Meter(LOG_METER), Action::Controller(copy.clone()), go(Table::Neighbour)],
             )
         })
-        .into()
+        .chain([arrives])
+        .collect()
 }
 
 /// What happens to a frame of the agent's own that is for a wire.
