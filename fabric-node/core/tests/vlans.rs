@@ -578,3 +578,45 @@ fn a_packet_that_is_too_big_is_answered_by_the_pods_router() {
         Some(u32::from_be_bytes([169, 254, 1, 1]).into())
     );
 }
+
+#[test]
+fn broadcasts_pass_by_pods_that_policies_speak_of() {
+    let mut model = started();
+    let a = attach(&mut model, "a");
+    attach(&mut model, "b");
+    expire_momentary(&mut model);
+    let port = model.rows[&a.host_name].ofport.unwrap();
+    // What lists ports copies to all of them.
+    let lists = |model: &Model| {
+        let output = Action::Output { port, max_len: 0 };
+        let several = |flow: &&openflow::Flow| {
+            flow.actions.iter().filter(|a| matches!(a, Action::Output { .. })).count() > 1
+        };
+        model.flows.iter().filter(several).filter(|flow| flow.actions.contains(&output)).count()
+    };
+    let before = (lists(&model), model.flows.clone());
+    let policy = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: default}, \
+                  spec: {podSelector: {}}}";
+    let policy = object(policy);
+    model.handle(Event::World(vec![Edit::Put(policy.clone())]));
+    assert_eq!(lists(&model), before.0 - 1, "ARP still goes to all");
+    model.handle(Event::World(vec![Edit::Remove(policy.reference())]));
+    assert_eq!(model.flows, before.1);
+    detach(&mut model, "a");
+    assert_eq!(lists(&model), 0);
+}
+
+#[test]
+fn a_pod_of_a_vlan_has_its_way_in_before_it_has_its_port() {
+    let mut model = started();
+    model.silent.insert(Room::Ports);
+    ask(&mut model, "a");
+    model.pass(LOOKED_FOR);
+    expire_momentary(&mut model);
+    let from_wire = |model: &Model| {
+        model.flows.iter().filter(|f| f.matches.exact(Field::IN_PORT) == Some(UPLINK.into())).count()
+    };
+    assert!(from_wire(&model) > 0 && model.replies.is_empty());
+    model.wake(Room::Ports);
+    assert_eq!(model.replies.len(), 1);
+}

@@ -10,7 +10,7 @@ use openflow::FlowMod;
 use policy::{Family, IpClaim};
 
 use super::book::{Attachment, Stage};
-use super::wires::Resize;
+use super::wires::{Resize, port_request};
 use super::{
     AttachRequest, Attached, AttachmentKey, ClaimError, Command, Errand, Node, PortRow, PortsCommand, Reply,
     RequestError, RequestId, SwitchCommand, Task, WireCommand,
@@ -20,8 +20,6 @@ use crate::pipeline::statics::{pod_flows, pod_meters};
 
 /// Addresses that may turn out to be somebody else's before an attachment gives up.
 pub(super) const CLAIM_TRIES: u32 = 64;
-/// First OpenFlow port asked for: the switch never takes these on its own.
-const FIRST_PORT: u16 = 32_768;
 /// How long an attachment waits for the neighbours of the tunnels.
 const WARM_FOR: Duration = Duration::from_secs(1);
 
@@ -389,11 +387,6 @@ impl Node {
         }
         self.leave(key);
     }
-}
-
-/// The OpenFlow port that the pod of a zone asks for.
-pub(super) fn port_request(zone: u16) -> u16 {
-    FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
 }
 
 fn attached(attachment: &Attachment) -> Attached {

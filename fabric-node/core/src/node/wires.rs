@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use policy::{Mode, Network};
 
-use super::attach::port_request;
 use super::book::{Attachment, Stage};
 use super::{AttachmentKey, Command, Errand, Node, PortRow, PortSpec, PortsCommand, WireCommand, WireSpec};
 use crate::pipeline::site::{Segment, Tunnel};
 use crate::pipeline::vocabulary::ROUTER_MAC;
+
+/// First OpenFlow port asked for: the switch never takes these on its own.
+const FIRST_PORT: u16 = 32_768;
 
 /// Which MTUs are to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,4 +153,9 @@ impl Node {
             self.port_changed(row, now);
         }
     }
+}
+
+/// The OpenFlow port that the pod of a zone asks for.
+pub(super) fn port_request(zone: u16) -> u16 {
+    FIRST_PORT + zone % (u16::MAX - FIRST_PORT - 256)
 }
