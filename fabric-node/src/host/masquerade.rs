@@ -18,7 +18,7 @@ pub fn script(state: &HostState) -> String {
         let of_family = |prefix: &&IpNet| prefix.addr().is_ipv4() == v4;
         let pods: Vec<IpNet> = state.masquerade.iter().filter(of_family).copied().collect();
         if !pods.is_empty() {
-            let inside = state.routes.iter().chain(&state.inside).filter(of_family).copied();
+            let inside = state.routes.iter().filter(of_family).copied();
             let inside: Vec<IpNet> = inside.chain(pods.clone()).collect();
             let unmasked: Vec<_> = state
                 .unmasked

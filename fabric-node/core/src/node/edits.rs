@@ -233,7 +233,6 @@ impl Node {
                 .collect(),
             sources: one_a_family(&self.site.addresses),
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
-            inside: self.world.networks().flat_map(|n| n.cidrs.iter().copied()).collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }

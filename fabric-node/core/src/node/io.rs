@@ -337,11 +337,9 @@ pub struct HostState {
     pub routes: BTreeSet<IpNet>,
     /// Preferred sources for these routes, one a family at most: addresses of this node.
     pub sources: Vec<IpAddr>,
-    /// Overlay prefixes that leave the node under the node's address (masquerade), unless they go to one of `routes`
-    /// or `inside`.
+    /// Overlay prefixes that leave the node under the node's address (masquerade), unless they go to one of `routes`. To
+    /// pods in VLANs they do not leave by the host; what of a VLAN's prefix they do is a machine there.
     pub masquerade: BTreeSet<IpNet>,
-    /// Prefixes of all Networks: nobody there sees the node's address in place of a pod's.
-    pub inside: BTreeSet<IpNet>,
     /// By prefix of `masquerade`: what its packets go to with their own address all the same.
     pub unmasked: BTreeMap<IpNet, BTreeSet<IpNet>>,
     /// Tunnel addresses of the other nodes, whose link-layer neighbours are to be kept warm.

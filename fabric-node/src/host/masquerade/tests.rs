@@ -8,7 +8,6 @@ fn the_script_has_a_table_for_each_family_with_pods() {
         device: "br-fabric".to_owned(),
         routes: prefixes(&["10.0.0.0/16", "10.1.0.0/16", "192.168.77.2/32"]),
         masquerade: prefixes(&["10.0.0.0/16", "10.0.3.0/24"]),
-        inside: ["172.20.0.0/24".parse().unwrap(), "fd20::/64".parse().unwrap()].into(),
         unmasked: [("10.0.3.0/24".parse().unwrap(), prefixes(&["10.99.0.0/17", "10.99.128.0/17"]))].into(),
         ..HostState::default()
     };
@@ -18,7 +17,7 @@ fn the_script_has_a_table_for_each_family_with_pods() {
 delete table ip fabric
 table ip fabric {
   set pods { type ipv4_addr; flags interval; elements = { 10.0.0.0/16 }; }
-  set inside { type ipv4_addr; flags interval; elements = { 10.0.0.0/15, 172.20.0.0/24, 192.168.77.2/32 }; }
+  set inside { type ipv4_addr; flags interval; elements = { 10.0.0.0/15, 192.168.77.2/32 }; }
   chain postrouting {
     type nat hook postrouting priority 100; policy accept;
     ip saddr 10.0.3.0/24 ip daddr { 10.99.0.0/16 } accept
