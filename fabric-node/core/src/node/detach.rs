@@ -69,7 +69,7 @@ impl Node {
         let task = self.errand(Errand::Flush);
         self.command(Command::Switch(SwitchCommand::FlushZone { task, zone }));
         let task = self.errand(Errand::Uninstall { key: key.clone() });
-        let meters = forget_meters_of(zone).to_vec();
+        let meters = forget_meters_of(zone);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows: vec![] }));
         true
     }

@@ -5,7 +5,7 @@ use openflow::{FlowMod, FlowTable};
 use super::book::Attachment;
 use super::{AttachmentKey, Command, Errand, Node, SwitchCommand};
 use crate::pipeline::site::Rates;
-use crate::pipeline::statics::{pod_flows, pod_meters};
+use crate::pipeline::statics::{forget_rates, pod_flows, pod_meters};
 
 impl Node {
     /// The limits that an attachment should have. Those of a pod that is not known are as they were.
@@ -49,5 +49,11 @@ impl Node {
         let meters = pod_meters(&after, self.config.punts_per_second);
         let task = self.errand(Errand::Commit);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
+        // With a meter go the flows that use it.
+        let unused = forget_rates(&before, &after);
+        if !unused.is_empty() {
+            let task = self.errand(Errand::Commit);
+            self.command(Command::Switch(SwitchCommand::Commit { task, meters: unused, flows: vec![] }));
+        }
     }
 }

@@ -159,6 +159,8 @@ pub const TOO_LARGE: u32 = 0x800_0000;
 pub fn too_large() -> Subfield {
     Subfield::bits(Field::REG0, 27, 1)
 }
+/// In `reg0`: the packet was counted for what its receiver may receive.
+pub const COUNTED: u32 = 0x1000_0000;
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -521,4 +523,19 @@ pub fn meter_out(zone: u16) -> u32 {
 #[must_use]
 pub fn meter_in(zone: u16) -> u32 {
     FIRST_POD_METER + u32::from(zone) * 2 + 1
+}
+
+/// First meter of the pods' rates, above those of every zone's punts.
+const FIRST_RATE_METER: u32 = FIRST_POD_METER + 2 * 0x8000;
+
+/// Meter for what a pod may send.
+#[must_use]
+pub fn rate_out(zone: u16) -> u32 {
+    FIRST_RATE_METER + u32::from(zone) * 2
+}
+
+/// Meter for what a pod may receive.
+#[must_use]
+pub fn rate_in(zone: u16) -> u32 {
+    FIRST_RATE_METER + u32::from(zone) * 2 + 1
 }

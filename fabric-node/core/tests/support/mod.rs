@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod cluster;
+pub mod meters;
 pub mod model;
 pub mod net;
 pub mod switch;
@@ -80,7 +81,7 @@ impl Scene {
             mac: Mac([0x0e, 0, 0, 0, 0, u8::try_from(zone).unwrap()]),
             addresses: pod.ips.clone(),
             segment: pod.ips.first().and_then(|ip| Segment::of(world.network_of(*ip)?)),
-            rates: Rates::default(),
+            rates: Rates { out: pod.annotations.egress_bandwidth, into: pod.annotations.ingress_bandwidth },
         });
         let local = Local(pods.collect());
         Scene { site, world, local }

@@ -14,6 +14,7 @@ use openflow::table::Connections;
 use openflow::{Field, Flow, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowStats, FlowTable, Match, port};
 use policy::{Edit, IpClaim, Kind, Object, ObjectRef};
 
+use super::meters::Meters;
 use super::tracked;
 
 /// The store that all nodes share.
@@ -31,6 +32,7 @@ pub struct Model {
     pub store: Store,
     /// The switch.
     pub flows: FlowTable,
+    pub meters: Meters,
     pub connected: bool,
     /// The database.
     pub rows: BTreeMap<String, PortRow>,
@@ -137,6 +139,7 @@ impl Model {
             began: now,
             store: store.clone(),
             flows: FlowTable::new(),
+            meters: Meters::default(),
             connected: false,
             rows: rows.into_iter().map(|row| (row.name.clone(), row)).collect(),
             other_numbers: BTreeMap::new(),
@@ -395,8 +398,9 @@ impl Model {
                 }
                 return;
             }
-            SwitchCommand::Commit { task, flows, .. } => {
+            SwitchCommand::Commit { task, meters, flows } => {
                 if self.connected {
+                    self.meters.apply(meters, &mut self.flows);
                     self.apply(flows);
                 }
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
@@ -446,7 +450,14 @@ impl Model {
     fn apply(&mut self, flows: Vec<FlowMod>) {
         for flow_mod in flows {
             match flow_mod.command {
-                FlowModCommand::Add => drop(self.flows.insert(flow_mod.flow.clone())),
+                FlowModCommand::Add => {
+                    assert!(
+                        self.meters.serve(&flow_mod.flow),
+                        "a meter that there is not: {}",
+                        flow_mod.flow
+                    );
+                    drop(self.flows.insert(flow_mod.flow.clone()));
+                }
                 FlowModCommand::DeleteStrict => {
                     let gone = self.flows.remove(&flow_mod.flow.key());
                     let told = gone.filter(|flow| flow.flags.contains(FlowFlags::SEND_FLOW_REM));

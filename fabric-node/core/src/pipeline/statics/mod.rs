@@ -5,6 +5,7 @@
 
 mod node;
 mod pod;
+mod rates;
 mod segment;
 
 use openflow::message::MeterMod;
@@ -16,7 +17,7 @@ use super::site::{LocalPod, Site};
 use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
 pub use node::{OWN_NODE, node_flows, node_meters, to_host};
-pub use pod::{forget_meters_of, pod_flows, pod_meters};
+pub use pod::{forget_meters_of, forget_rates, pod_flows, pod_meters};
 pub use segment::{out_by_wire, probe_flows, to_everybody};
 
 /// All static flows of a node: its own and those of its pods.
@@ -33,7 +34,7 @@ pub fn static_flows<'a>(
     flows
 }
 
-/// All meters of a node: the host's and those of its pods, `rate` punts a second each.
+/// All meters of a node: the host's and those of its pods, `rate` punts a second each, and the pods' own rates.
 #[must_use]
 pub fn static_meters<'a>(pods: impl IntoIterator<Item = &'a LocalPod>, rate: u32) -> Vec<MeterMod> {
     let mut meters = node_meters(rate);

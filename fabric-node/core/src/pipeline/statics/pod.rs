@@ -12,8 +12,9 @@ use super::super::fields::{
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     Cause, Kind, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
-    Table, meter_in, meter_out, priority,
+    Table, meter_in, meter_out, priority, rate_in, rate_out,
 };
+use super::rates::{count_received, count_sent, rate_meters};
 use super::segment::{marks as segment_marks, pod_on_segment};
 use super::{drop_for, flow};
 
@@ -37,14 +38,16 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
         }
     }
     flows.extend(pod.addresses.iter().map(|address| deliver(pod, *address)));
+    flows.extend(count_received(pod));
     flows.extend(punt(pod));
     flows
 }
 
-/// Meters of one local pod: `rate` punts a second each.
+/// Meters of one local pod: `rate` punts a second each, and what it may send and receive.
 #[must_use]
 pub fn pod_meters(pod: &LocalPod, rate: u32) -> Vec<MeterMod> {
-    [meter_out(pod.zone), meter_in(pod.zone)].into_iter().flat_map(|id| punt_meter(id, rate)).collect()
+    let punts = [meter_out(pod.zone), meter_in(pod.zone)];
+    punts.into_iter().flat_map(|id| punt_meter(id, rate)).chain(rate_meters(pod)).collect()
 }
 
 fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
@@ -78,7 +81,7 @@ fn guard(pod: &LocalPod) -> Vec<Flow> {
             Table::Guard,
             priority::STATIC,
             source(by_port(pod), host(*address)),
-            vec![track(REG_ZONE_OUT, Table::StateOut)],
+            count_sent(pod).into_iter().chain([track(REG_ZONE_OUT, Table::StateOut)]).collect(),
         ));
         any_v6 |= address.is_ipv6();
     }
@@ -170,9 +173,19 @@ pub fn punt_meter(id: u32, rate: u32) -> [MeterMod; 2] {
 
 /// Removes the meters of the pod of a zone, after the flows that use them.
 #[must_use]
-pub fn forget_meters_of(zone: u16) -> [MeterMod; 2] {
-    [meter_out(zone), meter_in(zone)].map(|id| MeterMod {
-        command: MeterCommand::Delete,
-        meter: MeterConfig { id, flags: 0, bands: Vec::new() },
-    })
+pub fn forget_meters_of(zone: u16) -> Vec<MeterMod> {
+    [meter_out(zone), meter_in(zone), rate_out(zone), rate_in(zone)].map(forget_meter).into()
+}
+
+/// Removes the meters of rates that a pod had and has not any more, after the flows that used them.
+#[must_use]
+pub fn forget_rates(before: &LocalPod, after: &LocalPod) -> Vec<MeterMod> {
+    let lost = |had: Option<u64>, has: Option<u64>| had.is_some() && has.is_none();
+    let out = lost(before.rates.out, after.rates.out).then(|| rate_out(before.zone));
+    let into = lost(before.rates.into, after.rates.into).then(|| rate_in(before.zone));
+    out.into_iter().chain(into).map(forget_meter).collect()
+}
+
+fn forget_meter(id: u32) -> MeterMod {
+    MeterMod { command: MeterCommand::Delete, meter: MeterConfig { id, flags: 0, bands: Vec::new() } }
 }
