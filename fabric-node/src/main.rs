@@ -1,6 +1,7 @@
 //! The Fabric agent: command line.
 
 mod agent;
+mod cleanup;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,8 +27,24 @@ Examples:
   fabric-node status
   fabric-node status -o json --socket /run/fabric/agent.sock
   fabric-node ipam --claims
+  fabric-node cleanup --config /etc/fabric/node.yaml
 
-Exit codes: 0 done, 1 the agent failed or cannot be reached, 2 the command line or the node file cannot be used.";
+Exit codes: 0 done, 1 the agent failed or cannot be reached, or cleanup has left something, 2 the command line or the
+node file cannot be used, or cleanup found a running agent.";
+
+const CLEANUP: &str = "\
+Moves addresses and routes back to the NICs of physical networks, and removes Fabric's bridges with their ports and
+flows, the interfaces of containers, routes, neighbours and rules of nftables. Containers that run lose their network.
+It prints what it removed, and on standard error what is left and why. Running it again does no harm.
+
+It does not change: kernel settings that the agent switched on (forwarding of packets, which other programs may have
+come to depend on), claims of addresses in the store, and bridges of somebody else, from which only Fabric's own port
+goes.
+
+Example:
+  systemctl stop fabric-node && fabric-node cleanup --config /etc/fabric/node.yaml
+
+Exit codes: 0 nothing is left, 1 something is left, 2 the node file cannot be used, or an agent is running.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -36,6 +53,16 @@ enum Command {
         /// The node file.
         #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
         config: PathBuf,
+    },
+    /// Takes everything of Fabric's off this node; the host stays connected.
+    #[command(after_help = CLEANUP)]
+    Cleanup {
+        /// The node file.
+        #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
+        config: PathBuf,
+        /// Goes on although an agent is running, which would make everything again.
+        #[arg(long)]
+        force: bool,
     },
     /// Shows how the running agent is.
     Status {
@@ -71,14 +98,42 @@ enum Format {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run(&config),
+        Command::Cleanup { config, force } => clean_up(&config, force),
         Command::Status { socket, output } => status(&socket, output),
         Command::Ipam { socket, output, claims } => ipam(&socket, output, claims),
     }
 }
 
-fn run(path: &std::path::Path) -> ExitCode {
+fn load(path: &std::path::Path) -> Result<NodeConfig, config::ConfigError> {
     let hostname = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    let config = match NodeConfig::load(path, &hostname.unwrap_or_default()) {
+    NodeConfig::load(path, &hostname.unwrap_or_default())
+}
+
+fn clean_up(path: &std::path::Path, force: bool) -> ExitCode {
+    let config = match load(path) {
+        Ok(config) => config,
+        Err(error) => return complain(&error, UNUSABLE),
+    };
+    agent::log("error");
+    if !force && cleanup::agent_runs(&config) {
+        let socket = config.agent_socket();
+        let socket = socket.display();
+        let error = format!(
+            "an agent answers at {socket}: stop it first, or it would make everything again (--force goes on)"
+        );
+        return complain(&error, UNUSABLE);
+    }
+    let report = match runtime() {
+        Ok(runtime) => runtime.block_on(cleanup::run(&config)),
+        Err(error) => return complain(&error, 1),
+    };
+    report.done.iter().for_each(|line| println!("{line}"));
+    report.left.iter().for_each(|line| eprintln!("fabric-node: left: {line}"));
+    ExitCode::from(u8::from(!report.left.is_empty()))
+}
+
+fn run(path: &std::path::Path) -> ExitCode {
+    let config = match load(path) {
         Ok(config) => config,
         Err(error) => return complain(&error, UNUSABLE),
     };

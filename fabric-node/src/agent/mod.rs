@@ -116,7 +116,8 @@ fn start_rooms(
     })
 }
 
-fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
+/// Settings of the ports room.
+pub fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
     ports::PortsConfig {
         database: config.ovs.database.clone(),
         bridge: config.bridge.clone(),
@@ -127,7 +128,8 @@ fn ports_config(config: &NodeConfig) -> ports::PortsConfig {
     }
 }
 
-fn uplinks_config(config: &NodeConfig) -> uplinks::UplinksConfig {
+/// Settings of the uplinks room.
+pub fn uplinks_config(config: &NodeConfig) -> uplinks::UplinksConfig {
     uplinks::UplinksConfig {
         database: config.ovs.database.clone(),
         bridge: config.bridge.clone(),

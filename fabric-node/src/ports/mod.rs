@@ -25,6 +25,7 @@
 //!
 //! [`PortsEvent::Ready`]: fabric_core::node::PortsEvent::Ready
 
+mod cleanup;
 mod errands;
 #[cfg(test)]
 mod fixture;
@@ -42,6 +43,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::config::Datapath;
 
+pub use cleanup::{Removal, cleanup};
 pub use own::Tunnel;
 
 /// The oldest Open vSwitch that is supported.

@@ -136,14 +136,19 @@ impl Belongings {
         });
     }
 
-    /// The steps that put everything on a device. A neighbour that is there already is replaced; an address or route
-    /// that is there already fails with `EEXIST`.
-    pub fn put_on(&self, index: u32) -> Vec<Step> {
+    /// The steps that put the addresses on a device. One that is there already fails with `EEXIST`.
+    pub fn addresses_on(&self, index: u32) -> Vec<Step> {
         let (six, four): (Vec<_>, Vec<_>) =
             self.addresses.iter().partition(|a| a.header.family == AddressFamily::Inet6);
         // The kernel puts an IPv6 address before those that are there, an IPv4 address behind them.
         let addresses = four.into_iter().chain(six.into_iter().rev());
-        let mut steps: Vec<Step> = addresses.flat_map(|address| add_address(address, index)).collect();
+        addresses.flat_map(|address| add_address(address, index)).collect()
+    }
+
+    /// The steps that put all the rest on a device that has the addresses. A neighbour that is there already is
+    /// replaced; a route that is there already fails with `EEXIST`.
+    pub fn rest_on(&self, index: u32) -> Vec<Step> {
+        let mut steps = Vec::new();
         for neighbour in &self.neighbours {
             let what = format!("add neighbour {}", neighbour_text(neighbour));
             let mut message = neighbour.clone();
@@ -159,6 +164,15 @@ impl Belongings {
             steps.push(Step { what, message, flags: NLM_F_CREATE | NLM_F_APPEND });
         }
         steps
+    }
+
+    /// What `other` does not have.
+    pub fn without(&self, other: &Self) -> Self {
+        let mut rest = self.clone();
+        rest.addresses.retain(|address| !other.addresses.iter().any(|known| same_address(known, address)));
+        rest.routes.retain(|route| !other.routes.contains(route));
+        rest.neighbours.retain(|neighbour| !other.neighbours.contains(neighbour));
+        rest
     }
 
     /// The steps that take everything off a device. What is gone already fails with `ESRCH`, `ENOENT` or

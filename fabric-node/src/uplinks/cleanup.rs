@@ -1,13 +1,14 @@
 //! Undoing all of it, without a room that runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::UplinksConfig;
 use super::database::Database;
 use super::guard;
-use super::hands::{Hands, Names, Undone};
+use super::hands::{Hands, Names};
 use super::kernel::Kernel;
+use super::undo::Undone;
 use super::view;
 use crate::nft;
 
@@ -44,7 +45,8 @@ pub async fn cleanup(config: UplinksConfig) -> Undone {
         ));
     }
     let nft = config.nft.clone();
-    let mut hands = Hands { config, database, kernel, guarded: BTreeMap::new() };
+    let mut hands =
+        Hands { config, database, kernel, guarded: BTreeMap::new(), switched_on: BTreeSet::new() };
     for (network, nic) in networks {
         let one = hands.put_back(&Names::new(&network, &nic)).await;
         undone.done.extend(one.done);

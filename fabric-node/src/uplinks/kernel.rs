@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use rtnetlink::LinkUnspec;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
-use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteType};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use tokio::time::{Instant, sleep};
 
 use super::belongings::{Belongings, Device, address_of};
 use super::record::Moment;
@@ -28,6 +32,12 @@ const SETTINGS: [(&str, &[&str]); 2] = [
 
 /// Alias of the devices of Fabric's bridges (`ip link` shows it).
 const ALIAS: &str = "fabric: host addresses of a physical network";
+
+/// Time that the kernel may take to receive for an address that is there: some milliseconds.
+const RECEIVED: Duration = Duration::from_millis(500);
+
+/// Time between two looks at that.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,18 +162,81 @@ impl Kernel {
         self.netlink.apply(vec![Step { what, message: RouteNetlinkMessage::SetLink(message), flags: 0 }])
     }
 
-    /// Moves belongings from one device to another, in one system call, so that the host has all of it on one of the
-    /// two at any time. What fails is said, and the rest is done.
-    pub fn shift(&mut self, belongings: &Belongings, from: Option<u32>, to: u32) -> Vec<String> {
-        let mut steps = belongings.put_on(to);
-        steps.extend(from.into_iter().flat_map(|from| belongings.take_off(from)));
+    /// Switches a device on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn switch_on(&mut self, device: &Device) -> Result<(), StepError> {
+        let message = LinkUnspec::new_with_index(device.index).up().build();
+        let what = format!("switch {} on", device.name);
+        self.netlink.apply(vec![Step { what, message: RouteNetlinkMessage::SetLink(message), flags: 0 }])
+    }
+
+    /// Moves belongings from one device to another. They go off the one when the other has all of them, so that the
+    /// host has them at any time, whenever this ends.
+    ///
+    /// # Errors
+    /// What the other device cannot have: nothing has moved.
+    pub async fn shift(
+        &mut self,
+        belongings: &Belongings,
+        from: Option<&Device>,
+        to: &Device,
+    ) -> Result<(), Vec<String>> {
+        let had = self.belongings(to).map_err(|error| vec![error])?;
+        let mut failures = self.apply(belongings.addresses_on(to.index));
+        if failures.is_empty() {
+            self.received(belongings, to).await;
+            failures = self.apply(belongings.rest_on(to.index));
+        }
+        if !failures.is_empty() {
+            failures.extend(self.apply(belongings.without(&had).take_off(to.index)));
+            return Err(failures);
+        }
+        let steps = from.map(|from| belongings.take_off(from.index)).unwrap_or_default();
+        let kept = self.apply(steps);
+        kept.iter().for_each(|kept| tracing::warn!("{}: {kept}", to.name));
+        Ok(())
+    }
+
+    /// Waits until the device takes packets to its IPv6 addresses: the kernel sees to that a little later. An answer
+    /// of a neighbour that came before would be lost, and be asked for again after a second.
+    async fn received(&mut self, belongings: &Belongings, device: &Device) {
+        let six = belongings.addresses.iter().filter_map(address_of).filter(IpAddr::is_ipv6);
+        let wanted: BTreeSet<IpAddr> = six.collect();
+        let end = Instant::now() + RECEIVED;
+        while !self.locals(device).is_ok_and(|locals| wanted.is_subset(&locals)) && Instant::now() < end {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The IPv6 addresses that a device takes packets to.
+    fn locals(&mut self, device: &Device) -> io::Result<BTreeSet<IpAddr>> {
+        let mut request = RouteMessage::default();
+        request.header.address_family = AddressFamily::Inet6;
+        request.attributes.push(RouteAttribute::Oif(device.index));
+        let dump = self.netlink.dump(RouteNetlinkMessage::GetRoute(request))?;
+        let local = dump.into_iter().filter_map(|message| match message {
+            RouteNetlinkMessage::NewRoute(route)
+                if route.header.kind == RouteType::Local && devices(&route).contains(&device.index) =>
+            {
+                route.attributes.iter().find_map(|attribute| match attribute {
+                    RouteAttribute::Destination(RouteAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
+                    _ => None,
+                })
+            }
+            _ => None,
+        });
+        Ok(local.collect())
+    }
+
+    /// Carries out steps; what fails, but for what was as it should be.
+    fn apply(&mut self, steps: Vec<Step>) -> Vec<String> {
         let benign = [Errno::EEXIST, Errno::ESRCH, Errno::ENOENT, Errno::EADDRNOTAVAIL];
         let failures = self.netlink.apply_all(steps);
-        failures
-            .into_iter()
-            .filter(|failure| !benign.iter().any(|number| failure.is(*number)))
-            .map(|failure| failure.to_string())
-            .collect()
+        let failures =
+            failures.into_iter().filter(|failure| !benign.iter().any(|number| failure.is(*number)));
+        failures.map(|failure| failure.to_string()).collect()
     }
 
     /// Whether a device has an address that the kernel still probes for duplicates.

@@ -13,7 +13,7 @@
 //!   -> bridge and device, up, its link-local address probed
 //!   -> one transaction: the NIC's port, and the record of what the host has on it
 //!   -> the switch has opened the NIC
-//!   -> one system call: everything onto the bridge's device, then off the NIC
+//!   -> everything onto the bridge's device, and when it is there, off the NIC
 //! ```
 //!
 //! The record is JSON in `external_ids` of the bridge ([`record`]), written with the port, before the host's network
@@ -40,10 +40,12 @@ mod database;
 mod guard;
 mod hands;
 mod kernel;
+mod moves;
 mod plan;
 mod record;
 mod room;
 mod stuck;
+mod undo;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +58,7 @@ use tokio::sync::watch;
 use crate::config::PhysicalNetwork;
 
 pub use cleanup::cleanup;
-pub use hands::Undone;
+pub use undo::Undone;
 
 /// Settings of the room.
 #[derive(Debug, Clone, PartialEq, Eq)]

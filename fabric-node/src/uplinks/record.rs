@@ -19,6 +19,9 @@ pub const KEY: &str = "fabric.moved";
 pub struct Record {
     /// Name of the NIC.
     pub nic: String,
+    /// Index of the NIC when it was put into the bridge. The switch goes on with a device that is gone, and does not
+    /// look for another of its name.
+    pub opened: u32,
     /// Index of the bridge's device that holds it. Another device of the name is a new one, which holds nothing yet.
     pub device: u32,
     /// When, and since which boot.
@@ -39,6 +42,7 @@ pub struct Moment {
 #[derive(Serialize, Deserialize)]
 struct Json {
     nic: String,
+    opened: u32,
     device: u32,
     #[serde(flatten)]
     moment: Moment,
@@ -65,6 +69,7 @@ impl Record {
         let Belongings { addresses, routes, neighbours } = &self.belongings;
         let json = Json {
             nic: self.nic.clone(),
+            opened: self.opened,
             device: self.device,
             moment: self.moment.clone(),
             addresses: addresses.iter().map(|m| entry(address_text(m), m)).collect(),
@@ -84,7 +89,7 @@ impl Record {
         let routes = json.routes.iter().map(read::<RouteMessage>).collect::<Result<_, _>>()?;
         let neighbours = json.neighbours.iter().map(read::<NeighbourMessage>).collect::<Result<_, _>>()?;
         let belongings = Belongings { addresses, routes, neighbours };
-        Ok(Self { nic: json.nic, device: json.device, moment: json.moment, belongings })
+        Ok(Self { nic: json.nic, opened: json.opened, device: json.device, moment: json.moment, belongings })
     }
 
     /// What of it is still alive at a later moment: nothing after another boot.

@@ -56,7 +56,7 @@ pub async fn run(
     });
     let mut room = Room {
         networks: networks.collect(),
-        hands: Hands { config, database, kernel, guarded: BTreeMap::new() },
+        hands: Hands { config, database, kernel, guarded: BTreeMap::new(), switched_on: BTreeSet::new() },
         leftovers: Standing::default(),
         look: Instant::now(),
     };

@@ -192,6 +192,21 @@ impl Ovs {
         self.switch = None;
     }
 
+    /// Stops `ovs-vswitchd` where it is (SIGSTOP).
+    pub fn suspend_switch(&self) {
+        self.signal_switch("-STOP");
+    }
+
+    /// Lets it go on.
+    pub fn resume_switch(&self) {
+        self.signal_switch("-CONT");
+    }
+
+    fn signal_switch(&self, signal: &str) {
+        let switch = self.switch.as_ref().expect("a switch");
+        run("kill", &[signal, &switch.id().to_string()]);
+    }
+
     /// Runs `ovs-vsctl`; what it prints.
     pub fn vsctl(&self, arguments: &[&str]) -> String {
         let database = format!("--db=unix:{}", self.socket().display());

@@ -37,6 +37,12 @@ impl Bed {
         bed
     }
 
+    /// As [`Bed::new`], on a host whose devices do not probe their link-local addresses: a second less.
+    pub async fn quick() -> Self {
+        run("sysctl", &["-q", "net.ipv6.conf.default.accept_dad=0", "net.ipv6.conf.all.accept_dad=0"]);
+        Self::new().await
+    }
+
     /// Makes the NIC.
     pub fn nic(&self) {
         let peer = self.peer.as_str();
@@ -100,6 +106,11 @@ impl Bed {
             nft: PathBuf::from("nft"),
             ..UplinksConfig::new("n1")
         }
+    }
+
+    /// For a switch that is not expected to act.
+    pub fn impatient(&self) -> UplinksConfig {
+        UplinksConfig { patience: Duration::from_millis(1500), ..self.config() }
     }
 
     pub fn room(&self) -> Room {
@@ -178,8 +189,11 @@ impl Drop for Bed {
 fn settle(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for key in ["expires", "promiscuity", "allmulti"] {
+            for key in ["expires", "ifindex", "operstate", "promiscuity", "allmulti"] {
                 map.remove(key);
+            }
+            if let Some(Value::Array(flags)) = map.get_mut("flags") {
+                flags.retain(|flag| flag != "PROMISC");
             }
             for key in ["valid_life_time", "preferred_life_time"] {
                 if let Some(Value::Number(left)) = map.get(key)
@@ -267,7 +281,7 @@ impl Pings {
             println!("{}: {summary}", log.display());
             assert!(sent > 20, "{summary}");
             // The last one may be on its way.
-            assert!(got + most + 1 >= sent, "{summary}");
+            assert!(got + most + 1 >= sent, "{text}");
         }
     }
 }
