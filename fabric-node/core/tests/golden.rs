@@ -85,13 +85,13 @@ fn static_flows_do_not_hide_one_another() {
 }
 
 #[test]
-fn an_idle_node_has_at_most_40_flows_and_16_more_a_pod_and_28_one_on_a_segment() {
+fn an_idle_node_has_at_most_40_flows_and_16_more_a_pod_and_34_one_on_a_segment() {
     for folder in folders() {
         let scene = Scene::read(&folder.join("world.yaml"));
         let wires: Vec<_> = scene.local.0.iter().filter_map(|pod| pod.segment.as_ref()).collect();
         let segments = wires.iter().collect::<BTreeSet<_>>().len();
         let pods = scene.local.0.len() - wires.len();
-        let for_segments = if segments == 0 { 0 } else { 12 + 4 * segments + 28 * wires.len() };
+        let for_segments = if segments == 0 { 0 } else { 16 + 9 * segments + 34 * wires.len() };
         let flows = scene.statics().len();
         assert!(
             flows <= 40 + 16 * pods + for_segments,

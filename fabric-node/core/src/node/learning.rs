@@ -21,7 +21,7 @@ pub(super) struct Parked {
 
 /// How long a packet waits for the claim of its other end.
 const PARKED_FOR: Duration = Duration::from_millis(300);
-/// Packets of one port that may wait for claims; the oldest is answered without.
+/// Packets of one pod, or to it by a tunnel or a wire, that may wait for claims; the oldest is answered without.
 const MOST_PARKED: usize = 16;
 /// Packets that may wait for the agent to be up; the oldest makes room.
 const MOST_HELD: usize = 1024;
@@ -126,11 +126,12 @@ impl Node {
         Some(FlowMod::delete_strict(learned.flow.key()))
     }
 
-    /// Lets a packet wait. A port that has many waiting gets the answer for the oldest at once.
+    /// Lets a packet wait. A pod that has many waiting gets the answer for the oldest at once.
     fn park(&mut self, parked: Parked, now: Instant) {
         self.counts.waiting(parked.punt.table);
-        let in_port = parked.punt.in_port;
-        let mut same = self.parked.iter().enumerate().filter(|(_, p)| p.punt.in_port == in_port);
+        let asker = |parked: &Parked| self.asker(&parked.punt).ok_or(parked.punt.in_port);
+        let whose = asker(&parked);
+        let mut same = self.parked.iter().enumerate().filter(|(_, parked)| asker(parked) == whose);
         let oldest = same.next().map(|(at, _)| at);
         let full = same.count() + 1 >= MOST_PARKED;
         self.parked.push(parked);

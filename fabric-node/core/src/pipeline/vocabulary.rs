@@ -266,9 +266,10 @@ pub const VXLAN_PORT: u16 = 4789;
 pub const GENEVE_PORT: u16 = 6081;
 /// IP protocol number of GRE (RFC 2784 §2).
 pub const GRE: u8 = 47;
-/// UDP ports of DHCP's servers and clients (RFC 2131 §4.1). Those of DHCPv6 talk between link-local addresses, which no
-/// packet crosses the fabric with.
-pub const DHCP: (u16, u16) = (67, 68);
+/// UDP port of DHCP's clients (RFC 2131 §4.1): who answers there is a server, whatever port he answers from.
+pub const DHCP_CLIENT: u16 = 68;
+/// UDP port of DHCPv6's clients (RFC 8415 §7.2).
+pub const DHCPV6_CLIENT: u16 = 546;
 
 /// What a flow is, in the first eight bits of its cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -382,7 +383,7 @@ pub enum Cause {
     DuplicateDetection = 14,
     /// A pod that answers DHCP clients.
     DhcpServer = 15,
-    /// A frame from the wire with an address of a pod or of this node.
+    /// A frame from the wire with a hardware or network address of a pod or of this node, or of an overlay.
     SpoofedOnWire = 16,
     /// A frame from the wire that is for nobody here.
     WireStray = 17,
@@ -510,6 +511,8 @@ pub const TUNNEL_METER: u32 = 2;
 /// receive must not lose its new conversations to the log.
 pub const LOG_METER: u32 = 3;
 
+/// Meter for copies of frames that speak for an address that the agent asked about.
+pub const PROBE_METER: u32 = 5;
 /// Meter for packets that are larger than a tunnel carries.
 pub const OVERSIZE_METER: u32 = 4;
 

@@ -169,16 +169,19 @@ impl<P: Pods> Answering<'_, P> {
         }
     }
 
-    /// From a pod of a segment to what the wire leads to. A packet that missed its way is not for a pod of the segment by
-    /// its hardware address, whatever its destination: that way is static.
+    /// From a pod of a segment to what the wire leads to. The ways to pods of the segment here, and to groups, are static.
     fn wire(&mut self, segment: u32, to: IpAddr) -> Verdict {
         let neighbour = self.context.pods.by_address(to).and_then(|pod| pod.segment.as_ref());
         let number = neighbour.and_then(|of| self.context.site.segment_number(of));
-        if number == Some(segment) && self.punt.table != Table::Route {
+        if number == Some(segment) {
             return self.ingress();
         }
         if to.is_multicast() || self.is_broadcast(to) {
-            return Verdict::Resume;
+            // One that has missed its way is in a frame for one.
+            return if self.punt.table == Table::Route { Verdict::Drop } else { Verdict::Resume };
+        }
+        if self.may_be_claimed(to) {
+            return Verdict::Wait(to);
         }
         let guarded = is_judged_beyond(to, self.context);
         match self.ask(Query::Wire { segment, destination: to }) {

@@ -106,10 +106,12 @@ pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) 
         &octets(prefix.addr()),
         &[prefix.prefix_len()],
         &asked.to_be_bytes(),
+        &[u8::from(matches!(context.world.locate(to), Location::Node(_)))],
     ]);
     let from_pod = flags(Origin::Pod.bit(), Origin::Pod.bit() | asked).with(REG_SEGMENT, segment);
     let mut flow = lasting(Kind::Route, id, Table::Route, destination(from_pod, prefix));
-    flow.actions = vec![clear_retry()];
+    let to_node = matches!(context.world.locate(to), Location::Node(_));
+    flow.actions = vec![set_flags(if to_node { TO_NODE } else { 0 }, RETRY | TO_NODE)];
     flow.actions.extend(to_wire(segment));
     flow.actions.extend([set(REG_OUTPUT, segment >> 16), go(Table::Output)]);
     Some(Decision::plain(flow, true))

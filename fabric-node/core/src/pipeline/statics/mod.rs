@@ -18,7 +18,7 @@ use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
 pub use node::{OWN_NODE, node_flows, node_meters, to_host};
 pub use pod::{forget_meters_of, forget_rates, pod_flows, pod_meters};
-pub use segment::{out_by_wire, probe_flows, to_everybody};
+pub use segment::{out_by_wire, probe_flows};
 
 /// All static flows of a node: its own and those of its pods.
 #[must_use]

@@ -12,9 +12,10 @@ use super::super::fields::{
 };
 use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
-    ANSWER, COMMIT, Cause, DHCP, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER,
-    ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, OVERSIZE_METER, Origin, REG_FLAGS, REG_OUTPUT, REG_SCRATCH,
-    REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT, priority,
+    ANSWER, COMMIT, Cause, DHCP_CLIENT, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER,
+    ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, OVERSIZE_METER, Origin, PROBE_METER, REG_FLAGS, REG_OUTPUT,
+    REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT,
+    priority,
 };
 use super::pod::{ask, punt_meter};
 use super::segment::segment_flows;
@@ -43,7 +44,7 @@ pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item =
 /// The node's meters: `rate` punts a second.
 #[must_use]
 pub fn node_meters(rate: u32) -> Vec<MeterMod> {
-    [HOST_METER, TUNNEL_METER, LOG_METER, OVERSIZE_METER]
+    [HOST_METER, TUNNEL_METER, LOG_METER, OVERSIZE_METER, PROBE_METER]
         .into_iter()
         .flat_map(|id| punt_meter(id, rate))
         .collect()
@@ -81,9 +82,7 @@ fn guard(world: &World) -> Vec<Flow> {
     );
     let multicast_v6 =
         ip(off_segment(), Family::V6).with_mask(Field::IPV6_DST, 0xff_u128 << 120, 0xff_u128 << 120);
-    let (server, client) = DHCP;
-    let dhcp = ip(pod(), Family::V4).with(Field::IP_PROTO, UDP);
-    let dhcp = dhcp.with(Field::UDP_SRC, server).with(Field::UDP_DST, client);
+    let dhcp = ip(pod(), Family::V4).with(Field::IP_PROTO, UDP).with(Field::UDP_DST, DHCP_CLIENT);
     let mut flows = vec![
         drop_for(Cause::VlanTag, table, priority::FIRST, tagged),
         drop_for(Cause::DhcpServer, table, priority::FIRST, dhcp),

@@ -1,10 +1,14 @@
 //! Static flows of the segments that pods of this node are in: the VLANs of physical networks.
 //!
 //! A segment is a wire, and the bridge is one of its switches: frames between a pod and the wire, or two pods of the
-//! segment, keep their addresses and their time to live. What is to reach everybody goes by one flow a segment that
-//! lists its ports: the switch copies without asking, and never back to where a frame came from. ARP and neighbour
-//! discovery reach every pod; other multicast, which nobody can be asked about for each of its receivers, reaches the
-//! pods that nothing isolates.
+//! segment, keep their addresses and their time to live. What is to reach everybody goes by one flow that lists the
+//! segment's ports: the switch copies without asking, and never back to where a frame came from. ARP, neighbour discovery
+//! and queries for listeners reach every pod; other multicast, which nobody can be asked about for each of its
+//! receivers, reaches the pods that nothing isolates. A frame for several whose packet is for one, or the reverse, is
+//! dropped.
+//!
+//! Neighbour discovery is judged by nobody, so it must not become a way: what comes by the wire has the hop limit that no
+//! router leaves (255, RFC 4861 §6.1.1), and what pods send stays on the link by its destination.
 //!
 //! From the wire only that passes which is for a pod of the segment, and what nobody here says of himself: no frame with
 //! the hardware address of a pod, none that speaks for a pod's address in its own segment, none of an overlay pod or of
@@ -13,24 +17,32 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
 use openflow::{Action, Controller, Field, Flow, Mac, Match};
-use policy::{Family, Mode, World};
+use policy::{Family, Mode, Network, World};
 
 use super::super::fields::{
-    ADVERTISEMENT, ETH_ARP, SOLICITATION, clear_retry, destination, discovery, flags, from, go, host, ip,
-    set, source, to_wire, track,
+    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, destination, discovery, flags, from, go, host,
+    ip, set, source, to_wire, track,
 };
-use super::super::site::{LocalPod, Site};
+use super::super::site::{LocalPod, Segment, Site};
 use super::super::vocabulary::{
-    COPY_LENGTH, Cause, Kind, LOG_METER, ON_SEGMENT, Origin, PROBE_SECONDS, PROBED, REG_FLAGS, REG_OUTPUT,
-    REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
+    COPY_LENGTH, Cause, DHCPV6_CLIENT, Kind, ON_SEGMENT, Origin, PROBE_METER, PROBE_SECONDS, PROBED,
+    REG_FLAGS, REG_OUTPUT, REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
 };
 use super::{drop_for, flow};
 
+/// ICMPv6 type of a query for multicast listeners (RFC 2710 §3, RFC 3810 §5.1).
+const QUERY: u8 = 130;
 /// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
 const LISTENERS: u8 = 143;
-/// Who hears those reports (RFC 3810 §5.2.14).
-const ALL_MLD_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
+/// Who hears those reports (RFC 3810 §5.2.14), and the frames that carry them (RFC 2464 §7).
+const ALL_MLD_ROUTERS: (Ipv6Addr, Mac) =
+    (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16), Mac([0x33, 0x33, 0, 0, 0, 0x16]));
+/// Hop limit of neighbour discovery (RFC 4861 §6.1.1, §7.1).
+const ON_LINK: u8 = 255;
+/// Hop limit of queries for listeners (RFC 3810 §5).
+const ONE_HOP: u8 = 1;
 /// The bit of a hardware address that says: for several (IEEE 802).
 const GROUP: Mac = Mac([1, 0, 0, 0, 0, 0]);
 
@@ -55,30 +67,76 @@ pub fn segment_flows<'a>(
     for (number, pods) in segments {
         flows.push(node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
         let everybody: Vec<u32> = pods.iter().map(|pod| pod.port).collect();
-        flows.push(flood(Table::Neighbour, number, &everybody));
+        let networks = || world.networks().filter(|network| is_of(site, network, number));
+        let cidrs: Vec<IpNet> = networks().flat_map(|network| network.cidrs.iter().copied()).collect();
+        let group = || Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
+        for heard in [group().with(Field::ETH_TYPE, ETH_ARP), destination(group(), link_scope())] {
+            flows.push(node(Table::Neighbour, priority::SEGMENT, heard, to_all(number, &everybody)));
+        }
+        flows.extend(on_link(number, &cidrs));
         let open = pods.iter().filter(|pod| pod.addresses.iter().all(|address| world.is_open(*address)));
         let open: Vec<u32> = open.map(|pod| pod.port).collect();
-        flows.push(flood(Table::Route, number, &open));
-        let stays = of(number, Origin::Pod);
-        flows.push(node(Table::Neighbour, priority::CAUSE, stays, out_by_wire(number)));
+        for several in groups(&cidrs) {
+            let matches = destination(group(), several);
+            flows.push(node(Table::Route, priority::SEGMENT, matches, to_all(number, &open)));
+        }
     }
     flows
 }
 
-/// What comes by any wire; and reports of listeners, without which a switch in between may keep solicitations back.
+fn is_of(site: &Site, network: &Network, number: u32) -> bool {
+    Segment::of(network).and_then(|segment| site.segment_number(&segment)) == Some(number)
+}
+
+/// Multicast that no router forwards (RFC 4291 §2.7).
+fn link_scope() -> IpNet {
+    policy::address::prefix(IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0)), 16)
+}
+
+/// What is for several: multicast, IPv4's broadcast with it, and the last addresses of the prefixes on the segment.
+fn groups(cidrs: &[IpNet]) -> Vec<IpNet> {
+    let v4 = policy::address::prefix(IpAddr::V4(Ipv4Addr::new(224, 0, 0, 0)), 3);
+    let v6 = policy::address::prefix(IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), 8);
+    let own = cidrs.iter().filter(|cidr| cidr.addr().is_ipv4() && cidr.prefix_len() < 31);
+    [v4, v6].into_iter().chain(own.map(|cidr| host(cidr.broadcast()))).collect()
+}
+
+/// Where pods' ARP and neighbour discovery that is for one goes: onto the wire, if it is for the link.
+fn on_link(number: u32, cidrs: &[IpNet]) -> Vec<Flow> {
+    let from_pod = || of(number, Origin::Pod);
+    let link_local = policy::address::prefix(IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10);
+    let v6 = cidrs.iter().copied().filter(|cidr| cidr.addr().is_ipv6());
+    std::iter::once(from_pod().with(Field::ETH_TYPE, ETH_ARP))
+        .chain(v6.chain([link_local]).map(|prefix| destination(from_pod(), prefix)))
+        .map(|matches| node(Table::Neighbour, priority::CAUSE, matches, out_by_wire(number)))
+        .collect()
+}
+
+/// What comes by any wire, and what pods may not say on one.
 fn wire(site: &Site, world: &World) -> Vec<Flow> {
     let table = Table::Guard;
     let arrived = || from(Origin::Physical);
-    let reports = discovery(flags(Origin::Pod.bit() | ON_SEGMENT, Origin::Pod.bit() | ON_SEGMENT), LISTENERS)
-        .with(Field::IPV6_DST, ALL_MLD_ROUTERS);
+    let pod = Origin::Pod.bit() | ON_SEGMENT;
+    let serves =
+        ip(flags(pod, pod), Family::V6).with(Field::IP_PROTO, UDP).with(Field::UDP_DST, DHCPV6_CLIENT);
+    let query = destination(discovery(arrived(), QUERY).with(Field::IP_TTL, ONE_HOP), link_scope());
     let mut flows = vec![
         node(table, priority::CAUSE, arrived().with(Field::ETH_TYPE, ETH_ARP), vec![go(Table::Neighbour)]),
-        node(table, priority::DISCOVERY, reports, vec![go(Table::Neighbour)]),
+        node(table, priority::DISCOVERY, query, vec![go(Table::Neighbour)]),
+        drop_for(Cause::DhcpServer, table, priority::FIRST, serves),
+        drop_for(Cause::WireStray, table, priority::DEFAULT + 1, arrived()),
+        drop_for(Cause::WireStray, Table::Neighbour, priority::DEFAULT, arrived()),
         drop_for(Cause::WireStray, Table::Route, priority::OFF_SEGMENT, arrived()),
     ];
     for kind in [SOLICITATION, ADVERTISEMENT] {
-        let matches = discovery(arrived(), kind);
+        let matches = discovery(arrived(), kind).with(Field::IP_TTL, ON_LINK);
         flows.push(node(table, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]));
+    }
+    let single = flags(ON_SEGMENT, ON_SEGMENT).with_mask(Field::ETH_DST, GROUP, GROUP);
+    flows.push(drop_for(Cause::Multicast, Table::Route, priority::OFF_SEGMENT + 1, single));
+    for several in groups(&[]) {
+        let matches = destination(flags(pod, pod), several);
+        flows.push(drop_for(Cause::Multicast, Table::Route, priority::OFF_SEGMENT, matches));
     }
     for family in Family::ALL {
         flows.push(node(table, priority::CAUSE, ip(arrived(), family), vec![go(Table::Route)]));
@@ -106,12 +164,11 @@ fn arriving(number: u32) -> Match {
 }
 
 /// One copy for each of the ports, and one for the wire.
-fn flood(table: Table, number: u32, ports: &[u32]) -> Flow {
-    let matches = Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
+fn to_all(number: u32, ports: &[u32]) -> Vec<Action> {
     let mut actions: Vec<Action> =
         ports.iter().map(|port| Action::Output { port: *port, max_len: 0 }).collect();
     actions.extend(out_by_wire(number));
-    node(table, priority::SEGMENT, matches, actions)
+    actions
 }
 
 /// Flows that let the agent hear, for a moment, who on the wire speaks for an address or asks whether he may: copies of
@@ -127,13 +184,16 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
             arp().with(Field::ARP_SPA, Ipv4Addr::UNSPECIFIED).with(Field::ARP_TPA, v4),
         ],
         IpAddr::V6(v6) => [
-            discovery(arrived(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
+            discovery(arrived(), ADVERTISEMENT).with(Field::IP_TTL, ON_LINK).with(Field::ND_TARGET, v6),
             discovery(arrived(), SOLICITATION)
+                .with(Field::IP_TTL, ON_LINK)
                 .with(Field::IPV6_SRC, Ipv6Addr::UNSPECIFIED)
                 .with(Field::ND_TARGET, v6),
         ],
     };
     let copy = Controller { max_len: COPY_LENGTH, userdata: vec![PROBED], ..Controller::default() };
+    // Above its rate the meter ends what is inside only: the frame goes on.
+    let tell = Action::Clone(vec![Action::Meter(PROBE_METER), Action::Controller(copy)]);
     let id = stable_id(&[b"probe", &number.to_be_bytes(), &octets(address)]);
     let first = stable_id(&[b"probe", &number.to_be_bytes()]);
     let below = priority::STATIC - 1;
@@ -149,9 +209,9 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
                 Kind::Probe,
                 id,
                 Table::Guard,
-                priority::FIRST + 1,
+                priority::FIRST,
                 matches,
-                vec![Action::Meter(LOG_METER), Action::Controller(copy.clone()), go(Table::Neighbour)],
+                vec![tell.clone(), go(Table::Neighbour)],
             )
         })
         .chain([arrives])
@@ -166,19 +226,22 @@ pub fn out_by_wire(number: u32) -> Vec<Action> {
     actions
 }
 
-/// What happens to a frame of the agent's own that is for everybody on a segment that has pods here.
-#[must_use]
-pub fn to_everybody(number: u32) -> Vec<Action> {
-    vec![set(REG_SEGMENT, number), go(Table::Neighbour)]
-}
-
 /// Flows of a pod on a segment, beside those that tell its port and its sources.
 pub fn pod_on_segment(pod: &LocalPod, number: u32) -> Vec<Flow> {
     let mut flows = vec![forged(pod, number)];
     for address in &pod.addresses {
         flows.extend(speaks(pod, *address));
         flows.extend(claimed(number, *address));
-        flows.push(bridged(pod, number, *address));
+        flows.extend(bridged(pod, number, *address));
+        flows.push(drop_for(
+            Cause::SpoofedByHost,
+            Table::Guard,
+            priority::FIRST,
+            source(from(Origin::Host), host(*address)),
+        ));
+    }
+    if pod.addresses.iter().any(IpAddr::is_ipv6) {
+        flows.extend(listens(pod));
     }
     flows.extend(asked(pod, number));
     flows
@@ -228,7 +291,19 @@ fn speaks(pod: &LocalPod, address: IpAddr) -> Vec<Flow> {
     }
 }
 
-/// What from the wire would speak for the pod's address.
+/// Its reports of what it listens to, without which a switch in between may keep solicitations back.
+fn listens(pod: &LocalPod) -> [Flow; 2] {
+    let (group, frame) = ALL_MLD_ROUTERS;
+    [pod.link_local(), Ipv6Addr::UNSPECIFIED].map(|address| {
+        let matches = discovery(Match::new().with(Field::IN_PORT, pod.port), LISTENERS)
+            .with(Field::ETH_DST, frame)
+            .with(Field::IPV6_SRC, address)
+            .with(Field::IPV6_DST, group);
+        own(pod, Table::Guard, priority::DISCOVERY, matches, vec![go(Table::Neighbour)])
+    })
+}
+
+/// What from the wire would speak for the pod's address. It stands above what is heard while the address is probed.
 fn claimed(number: u32, address: IpAddr) -> [Flow; 2] {
     let arrived = || of(number, Origin::Physical);
     let speaks = match address {
@@ -236,24 +311,28 @@ fn claimed(number: u32, address: IpAddr) -> [Flow; 2] {
         IpAddr::V6(v6) => discovery(arrived(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
     };
     [source(arrived(), host(address)), speaks]
-        .map(|matches| drop_for(Cause::SpoofedOnWire, Table::Guard, priority::FIRST, matches))
+        .map(|matches| drop_for(Cause::SpoofedOnWire, Table::Guard, priority::FIRST + 1, matches))
 }
 
-/// To the pod's hardware and network address: past its own end of the policies, and as it is.
-fn bridged(pod: &LocalPod, number: u32, address: IpAddr) -> Flow {
-    let matches = Match::new().with(REG_SEGMENT, number).with(Field::ETH_DST, pod.mac);
-    own(
-        pod,
-        Table::Route,
-        priority::SEGMENT,
-        destination(matches, host(address)),
-        vec![
-            clear_retry(),
+/// To the pod's hardware and network address, as it is. A pod of the segment may mean its router (the two may be of
+/// several Networks in one VLAN), and needs none.
+fn bridged(pod: &LocalPod, number: u32, address: IpAddr) -> [Flow; 2] {
+    let deliver = |rewrite: Option<Action>| {
+        let mut actions = vec![clear_retry()];
+        actions.extend(rewrite);
+        actions.extend([
             set(REG_OUTPUT, pod.port),
             set(REG_ZONE_IN, u32::from(pod.zone)),
             track(REG_ZONE_IN, Table::StateIn),
-        ],
-    )
+        ]);
+        actions
+    };
+    let to_pod = Match::new().with(REG_SEGMENT, number).with(Field::ETH_DST, pod.mac);
+    let by_router = destination(of(number, Origin::Pod), host(address));
+    [
+        own(pod, Table::Route, priority::SEGMENT, destination(to_pod, host(address)), deliver(None)),
+        own(pod, Table::Route, priority::OFF_SEGMENT, by_router, deliver(Some(set(Field::ETH_DST, pod.mac)))),
+    ]
 }
 
 /// ARP and neighbour discovery for the pod alone: what is sent to it, and what the wire asks about its addresses.
