@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fabric_core::node::*;
 use fabric_core::pipeline::site::Rates;
+use fabric_core::pipeline::vocabulary::Table;
 use openflow::message::{PacketIn, packet_fields};
 use openflow::{Action, Field, FlowTable, Mac, port};
 use policy::{Edit, Kind, Object, ObjectRef};
@@ -587,23 +588,25 @@ fn broadcasts_pass_by_pods_that_policies_speak_of() {
     expire_momentary(&mut model);
     let port = model.rows[&a.host_name].ofport.unwrap();
     // What lists ports copies to all of them.
-    let lists = |model: &Model| {
+    let lists = |model: &Model, table: Table| {
         let output = Action::Output { port, max_len: 0 };
-        let several = |flow: &&openflow::Flow| {
-            flow.actions.iter().filter(|a| matches!(a, Action::Output { .. })).count() > 1
+        let outputs = |flow: &&openflow::Flow| {
+            let outputs = flow.actions.iter().filter(|action| matches!(action, Action::Output { .. }));
+            outputs.count() > 1 && flow.table == table.id()
         };
-        model.flows.iter().filter(several).filter(|flow| flow.actions.contains(&output)).count()
+        model.flows.iter().filter(outputs).filter(|flow| flow.actions.contains(&output)).count()
     };
-    let before = (lists(&model), model.flows.clone());
+    let before = (lists(&model, Table::Neighbour), model.flows.clone());
+    assert!(before.0 > 0 && lists(&model, Table::Route) > 0);
     let policy = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: default}, \
                   spec: {podSelector: {}}}";
     let policy = object(policy);
     model.handle(Event::World(vec![Edit::Put(policy.clone())]));
-    assert_eq!(lists(&model), before.0 - 1, "ARP still goes to all");
+    assert_eq!((lists(&model, Table::Neighbour), lists(&model, Table::Route)), (before.0, 0));
     model.handle(Event::World(vec![Edit::Remove(policy.reference())]));
     assert_eq!(model.flows, before.1);
     detach(&mut model, "a");
-    assert_eq!(lists(&model), 0);
+    assert_eq!((lists(&model, Table::Neighbour), lists(&model, Table::Route)), (0, 0));
 }
 
 #[test]

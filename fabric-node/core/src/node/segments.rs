@@ -82,7 +82,10 @@ impl Node {
     pub(super) fn refresh_groups(&mut self, changes: &BTreeSet<Change>) {
         let concerns = |change: &Change| match change {
             Change::Address(ip) => self.book.by_address(*ip).is_some_and(|pod| pod.segment.is_some()),
-            Change::Pod(_) | Change::Namespace(_) | Change::Policy(_) | Change::Tenants => true,
+            Change::Pod(pod) => {
+                self.book.iter().any(|a| a.pod.as_ref().is_some_and(|p| p.reference() == *pod))
+            }
+            Change::Namespace(_) | Change::Policy(_) | Change::Tenants => true,
             Change::Node(_) | Change::Network(_) | Change::Service(_) | Change::Trace(_) => false,
         };
         let on_segments = self.book.pods().any(|pod| pod.segment.is_some());
