@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::{PortRow, PortsEvent};
 use fabric_node::config::Datapath;
-use fabric_node::ports::PortsConfig;
+use fabric_node::ports::{PortsConfig, Tunnel};
 use room::{Room, config, spec, veth};
 use support::{Ovs, PATIENCE, in_namespace, run, try_run, until};
 
@@ -434,5 +434,42 @@ fn one_port_takes_milliseconds() {
         times.sort();
         println!("one port added in {:?} (median), {:?} (worst of 30)", times[15], times[29]);
         assert!(times[15] < Duration::from_millis(100), "{:?}", times[15]);
+    });
+}
+
+#[test]
+fn tunnels_of_every_kind_and_patches_to_physical_networks() {
+    in_namespace(|| async {
+        let ovs = Ovs::running().await;
+        let physical = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let wanted = PortsConfig {
+            tunnels: Tunnel::ALL.to_vec(),
+            physical: physical(&["lan", "twelve-chars"]),
+            ..config(&ovs)
+        };
+        let mut room = Room::new(wanted.clone());
+        let rows = room.ready().await;
+        for (name, kind, number) in
+            [("fabric-vxlan", "vxlan", 1), ("fabric-geneve", "geneve", 2), ("fabric-gre", "gre", 3)]
+        {
+            let row = find(&rows, name);
+            assert_eq!((row.kind.as_str(), row.ofport), (kind, Some(number)), "{row:?}");
+        }
+        assert_eq!(ovs.vsctl(&["get", "Interface", "fabric-gre", "options"]), "{key=flow, remote_ip=flow}");
+        let patch = find(&rows, "to-lan");
+        assert_eq!(patch.kind, "patch");
+        assert_eq!(patch.external_ids, room::owned(&[("fabric", "n1"), ("fabric.physical", "lan")]));
+        assert_eq!(ovs.vsctl(&["get", "Interface", "to-lan", "options:peer"]), "fabric-lan");
+        // The other end is not there yet: no fault of this bridge.
+        assert_eq!(room.handle.problems(), Vec::<String>::new());
+        drop(room);
+
+        // A network that the node is not on any more.
+        let mut room = Room::new(PortsConfig { physical: physical(&["lan"]), ..wanted });
+        room.ready().await;
+        until("the patch goes", || !ovs.vsctl(&["list-ports", "br-fabric"]).contains("to-twelve-chars"))
+            .await;
+        assert!(ovs.vsctl(&["list-ports", "br-fabric"]).contains("to-lan"));
+        assert_eq!(ovs.vsctl(&["get", "Interface", "to-lan", "ofport_request"]), "16");
     });
 }

@@ -45,6 +45,7 @@ fn the_sample_shows_every_field_and_its_default() {
             "bridge",
             "claimRestSeconds",
             "claimRetentionSeconds",
+            "limits.connectionsPerPod",
             "limits.conversationsPerSecond",
             "limits.learnedFlowsPerPod",
             "log",
@@ -194,7 +195,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "store: { directory: /w }\nphysicalNetworks: { lan: { nics: eth1 } }",
-        ":2: physicalNetworks.lan.nics: unknown field `nics`, expected `nic` or `allowManagement`",
+        ":2: physicalNetworks.lan.nics: unknown field `nics`, expected one of nic, allowManagement",
     ),
     (
         "store: { directory: /w }\nsharedNamespaces: [dns, Kube-System]",

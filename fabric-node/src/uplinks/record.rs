@@ -121,3 +121,6 @@ fn read<T: Parseable<[u8]>>(entry: &Entry) -> Result<T, String> {
     let bytes = bytes.ok_or_else(|| wrong("no hexadecimal digits"))?;
     T::parse(&bytes).map_err(|error| wrong(&error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -279,7 +279,7 @@ impl Pings {
                 summary.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
             let (sent, got) = (numbers[0], numbers[1]);
             println!("{}: {summary}", log.display());
-            assert!(sent > 20, "{summary}");
+            assert!(sent >= 10, "{summary}");
             // The last one may be on its way.
             assert!(got + most + 1 >= sent, "{text}");
         }
