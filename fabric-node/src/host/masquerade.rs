@@ -1,4 +1,10 @@
-//! Masquerade by nftables: packets of overlay pods leave the node under the node's address.
+//! Masquerade by nftables: packets of overlay pods leave the node under the node's address. And what must not come to pods
+//! by way of the host, which forwards:
+//!
+//! * to pods in VLANs nothing, but what the host itself sends or has redirected there: the way into a VLAN is the company's
+//!   router, and its firewall;
+//! * to no pod anything with an address of the node as its source, which a pod would take for the node (IPv4's stack drops
+//!   such packets by itself, IPv6's does not).
 //!
 //! One table a family, `ip fabric` and `ip6 fabric`, replaced whole by one script, which
 //! the kernel applies as one transaction.
@@ -9,7 +15,7 @@ use std::fmt::Write as _;
 use fabric_core::node::HostState;
 use ipnet::IpNet;
 
-/// The script for a state. It leaves no table where there is nothing to masquerade.
+/// The script for a state. It leaves no table where there is nothing to masquerade and nobody in a VLAN.
 pub fn script(state: &HostState) -> String {
     let mut script = String::new();
     for (family, v4) in [("ip", true), ("ip6", false)] {
@@ -17,7 +23,8 @@ pub fn script(state: &HostState) -> String {
         let _ = writeln!(script, "table {family} fabric\ndelete table {family} fabric");
         let of_family = |prefix: &&IpNet| prefix.addr().is_ipv4() == v4;
         let pods: Vec<IpNet> = state.masquerade.iter().filter(of_family).copied().collect();
-        if !pods.is_empty() {
+        let wire: Vec<IpNet> = state.on_wire.iter().filter(of_family).copied().collect();
+        if !pods.is_empty() || !wire.is_empty() {
             let inside = state.routes.iter().filter(of_family).copied();
             let inside: Vec<IpNet> = inside.chain(pods.clone()).collect();
             let unmasked: Vec<_> = state
@@ -25,7 +32,7 @@ pub fn script(state: &HostState) -> String {
                 .iter()
                 .filter(|(prefix, except)| of_family(prefix) && !except.is_empty())
                 .collect();
-            table(&mut script, family, &Sources { pods, inside, unmasked }, &state.device);
+            table(&mut script, family, &Sources { pods, inside, wire, unmasked }, &state.device);
         }
     }
     script
@@ -42,6 +49,8 @@ struct Sources<'a> {
     pods: Vec<IpNet>,
     /// Destinations for which nobody is.
     inside: Vec<IpNet>,
+    /// Pods in VLANs.
+    wire: Vec<IpNet>,
     /// By source: destinations for which it is not.
     unmasked: Vec<(&'a IpNet, &'a BTreeSet<IpNet>)>,
 }
@@ -54,13 +63,14 @@ fn elements(prefixes: &[IpNet]) -> String {
 fn table(script: &mut String, family: &str, sources: &Sources<'_>, device: &str) {
     let address = if family == "ip" { "ipv4_addr" } else { "ipv6_addr" };
     let _ = writeln!(script, "table {family} fabric {{");
-    for (name, prefixes) in [("pods", &sources.pods), ("inside", &sources.inside)] {
-        let elements = elements(prefixes);
-        let _ = writeln!(
-            script,
-            "  set {name} {{ type {address}; flags interval; elements = {{ {elements} }}; }}"
-        );
+    for (name, prefixes) in [("pods", &sources.pods), ("inside", &sources.inside), ("wire", &sources.wire)] {
+        let elements = match elements(prefixes) {
+            none if none.is_empty() => none,
+            some => format!(" elements = {{ {some} }};"),
+        };
+        let _ = writeln!(script, "  set {name} {{ type {address}; flags interval;{elements} }}");
     }
+    guard(script, family, device);
     let _ = writeln!(
         script,
         "  chain postrouting {{\n    type nat hook postrouting priority 100; policy accept;"
@@ -73,6 +83,17 @@ fn table(script: &mut String, family: &str, sources: &Sources<'_>, device: &str)
     let _ = writeln!(
         script,
         "    {family} saddr @pods {family} daddr != @inside oifname != \"{device}\" masquerade\n  }}\n}}"
+    );
+}
+
+fn guard(script: &mut String, family: &str, device: &str) {
+    let forwarded = format!("iifname != \"{device}\" oifname \"{device}\" {family} daddr @wire");
+    let _ = writeln!(
+        script,
+        "  chain forward {{\n    type filter hook forward priority 0; policy accept;\n    \
+         {forwarded} ct status dnat accept\n    {forwarded} drop\n  }}\n  \
+         chain prerouting {{\n    type filter hook prerouting priority -150; policy accept;\n    \
+         iifname != {{ \"lo\", \"{device}\" }} {family} daddr @inside fib saddr type local drop\n  }}"
     );
 }
 

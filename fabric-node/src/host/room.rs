@@ -228,14 +228,15 @@ impl Room {
         None
     }
 
-    /// Runs the script of the state: whenever there is something to masquerade, since others may have removed it.
+    /// Runs the script of the state: whenever there is something in it, since others may have removed it.
     async fn masquerade(&mut self, state: &HostState) -> Result<(), String> {
         let script = masquerade::script(state);
-        if state.masquerade.is_empty() && self.masquerade.as_ref() == Some(&script) {
+        let is_empty = script == masquerade::removal();
+        if is_empty && self.masquerade.as_ref() == Some(&script) {
             return Ok(());
         }
         let outcome = masquerade(&self.config.nft, &script).await;
-        if state.masquerade.is_empty() && self.masquerade.is_none() && outcome.is_err() {
+        if is_empty && self.masquerade.is_none() && outcome.is_err() {
             // There was nothing to remove, as far as is known.
             self.masquerade = Some(script);
             return Ok(());

@@ -233,6 +233,7 @@ impl Node {
                 .collect(),
             sources: one_a_family(&self.site.addresses),
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
+            on_wire: self.pods_in_vlans().collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }

@@ -340,6 +340,8 @@ pub struct HostState {
     /// Overlay prefixes that leave the node under the node's address (masquerade), unless they go to one of `routes`. To
     /// pods in VLANs they do not leave by the host; what of a VLAN's prefix they do is a machine there.
     pub masquerade: BTreeSet<IpNet>,
+    /// Addresses of this node's pods in VLANs, which nobody is to reach by being forwarded here.
+    pub on_wire: BTreeSet<IpNet>,
     /// By prefix of `masquerade`: what its packets go to with their own address all the same.
     pub unmasked: BTreeMap<IpNet, BTreeSet<IpNet>>,
     /// Tunnel addresses of the other nodes, whose link-layer neighbours are to be kept warm.

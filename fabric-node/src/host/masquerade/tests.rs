@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_script_has_a_table_for_each_family_with_pods() {
+fn the_script_has_a_table_for_each_family_with_somebody_to_guard() {
     let prefixes =
         |list: &[&str]| -> BTreeSet<IpNet> { list.iter().map(|prefix| prefix.parse().unwrap()).collect() };
     let state = HostState {
@@ -9,6 +9,7 @@ fn the_script_has_a_table_for_each_family_with_pods() {
         routes: prefixes(&["10.0.0.0/16", "10.1.0.0/16", "192.168.77.2/32"]),
         masquerade: prefixes(&["10.0.0.0/16", "10.0.3.0/24"]),
         unmasked: [("10.0.3.0/24".parse().unwrap(), prefixes(&["10.99.0.0/17", "10.99.128.0/17"]))].into(),
+        on_wire: prefixes(&["192.168.77.2/32"]),
         ..HostState::default()
     };
     assert_eq!(
@@ -18,6 +19,16 @@ delete table ip fabric
 table ip fabric {
   set pods { type ipv4_addr; flags interval; elements = { 10.0.0.0/16 }; }
   set inside { type ipv4_addr; flags interval; elements = { 10.0.0.0/15, 192.168.77.2/32 }; }
+  set wire { type ipv4_addr; flags interval; elements = { 192.168.77.2/32 }; }
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    iifname != \"br-fabric\" oifname \"br-fabric\" ip daddr @wire ct status dnat accept
+    iifname != \"br-fabric\" oifname \"br-fabric\" ip daddr @wire drop
+  }
+  chain prerouting {
+    type filter hook prerouting priority -150; policy accept;
+    iifname != { \"lo\", \"br-fabric\" } ip daddr @inside fib saddr type local drop
+  }
   chain postrouting {
     type nat hook postrouting priority 100; policy accept;
     ip saddr 10.0.3.0/24 ip daddr { 10.99.0.0/16 } accept
