@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use fabric_core::pipeline::learned::{Part, Punt, Query, Tracked, Tuple, Verdict, answer, decide};
-use fabric_core::pipeline::vocabulary::{Cookie, Kind, Origin, PEER, PUNTED, SEEN, missed_in};
+use fabric_core::pipeline::vocabulary::{Cookie, Kind, Origin, PEER, PUNTED, REG_SEGMENT, SEEN, missed_in};
 use openflow::table::{Connections, Packet, Simulator, Trace};
 use openflow::{Field, Flow, FlowTable};
 use policy::Traffic;
@@ -146,6 +146,11 @@ impl Node {
         self.pod(address).zone
     }
 
+    /// A packet comes in by a port; the packets that leave, with their ports.
+    pub fn put(&mut self, in_port: u32, packet: Packet) -> Vec<(u32, Packet)> {
+        self.run(packet.with(Field::IN_PORT, in_port))
+    }
+
     /// Answers a query by hand.
     pub fn learn(&mut self, query: Query) -> bool {
         let decision = decide(&query, &self.scene.context());
@@ -250,7 +255,7 @@ fn read(packet: &Packet) -> Punt {
         table: missed_in(reg0).unwrap(),
         origin: Origin::from_reg0(reg0).unwrap(),
         in_port: small(Field::IN_PORT),
-        segment: None,
+        segment: Some(small(REG_SEGMENT)).filter(|segment| *segment != 0),
         tunnel: outer.map(|outer| IpAddr::V4(outer.into())),
         asks_peer: reg0 & PEER != 0,
         tracked: Tracked {
