@@ -10,7 +10,7 @@
 mod support;
 
 use fabric_core::node::*;
-use fabric_core::pipeline::vocabulary::{Cookie, Kind, rate_in, rate_out};
+use fabric_core::pipeline::vocabulary::{Cookie, Kind, RateMeters, rate_in, rate_out};
 use openflow::{FlowMod, FlowModCommand};
 use support::cluster::Cluster;
 
@@ -46,13 +46,18 @@ fn zone(cluster: &Cluster, name: &str) -> u16 {
 /// Rates of the meters of `web`, in kilobits per second: out and into.
 fn rates(cluster: &Cluster) -> (Option<u32>, Option<u32>) {
     let zone = zone(cluster, "web");
-    let rate = |id| cluster.nodes[0].meters.band(id).map(|(rate, _)| rate);
+    let rate = |of: RateMeters| {
+        let [large, all] =
+            [of.large, of.all].map(|id| cluster.nodes[0].meters.band(id).map(|(rate, _)| rate));
+        assert!(large.is_none() == all.is_none() && large <= all, "{large:?}, {all:?}");
+        large
+    };
     (rate(rate_out(zone)), rate(rate_in(zone)))
 }
 
 /// How many flows count for a meter.
-fn counting(cluster: &Cluster, id: u32) -> usize {
-    let counts = format!("meter:{id},");
+fn counting(cluster: &Cluster, meters: RateMeters) -> usize {
+    let counts = format!("meter:{},", meters.all);
     cluster.nodes[0].flows.iter().filter(|flow| flow.to_string().contains(&counts)).count()
 }
 
@@ -69,10 +74,11 @@ fn a_running_pod_gets_other_rates_and_none_without_a_moment_of_no_flows() {
     assert_eq!(rates(&cluster), (None, None));
     annotate(&mut cluster, "kubernetes.io/egress-bandwidth: 10M");
     assert_eq!(rates(&cluster), (Some(10_400), None));
-    assert_eq!((counting(&cluster, rate_out(zone(&cluster, "web"))), pod_flow_count(&cluster)), (2, free));
+    assert_eq!(counting(&cluster, rate_out(zone(&cluster, "web"))), 4, "two addresses, and two sizes");
+    assert_eq!(pod_flow_count(&cluster), free + 2);
     annotate(&mut cluster, "kubernetes.io/egress-bandwidth: 20M, kubernetes.io/ingress-bandwidth: 1M");
     assert_eq!(rates(&cluster), (Some(20_800), Some(1_040)));
-    assert_eq!(pod_flow_count(&cluster), free + 1, "one that counts what it receives");
+    assert_eq!(pod_flow_count(&cluster), free + 4, "two that count what it receives");
     let before = cluster.nodes[0].flow_mods.len();
     annotate(&mut cluster, "kubernetes.io/egress-bandwidth: 30M, kubernetes.io/ingress-bandwidth: 1M");
     assert_eq!(rates(&cluster), (Some(31_200), Some(1_040)));
@@ -106,6 +112,7 @@ fn meters_that_are_lost_with_the_switch_come_back_and_go_with_the_pod() {
     assert_eq!(rates(&cluster), (Some(10_400), Some(10_400)));
     let key = AttachmentKey { container_id: "web".into(), ifname: "eth0".into() };
     cluster.nodes[0].request(Request::Detach(key));
-    assert_eq!(cluster.nodes[0].meters.band(rate_out(zone)), None);
-    assert_eq!(cluster.nodes[0].meters.band(rate_in(zone)), None);
+    for meters in [rate_out(zone), rate_in(zone)] {
+        assert_eq!([meters.all, meters.large].map(|id| cluster.nodes[0].meters.band(id)), [None, None]);
+    }
 }

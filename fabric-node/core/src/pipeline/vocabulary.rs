@@ -161,6 +161,16 @@ pub fn too_large() -> Subfield {
 }
 /// In `reg0`: the packet was counted for what its receiver may receive.
 pub const COUNTED: u32 = 0x1000_0000;
+/// In `reg0`: the frame is larger than [`SMALL_LENGTH`]. Known of the packets of a pod whose rate is limited, and of
+/// those to one.
+pub const LARGE: u32 = 0x2000_0000;
+/// The same bit, as a place for the switch to note it in.
+#[must_use]
+pub fn large() -> Subfield {
+    Subfield::bits(Field::REG0, 29, 1)
+}
+/// Bytes of the largest frame that rates leave some room for: an acknowledgement of TCP over IPv6 with every option.
+pub const SMALL_LENGTH: u16 = 128;
 /// In `reg0`, four bits: the table that had no flow for the packet.
 #[must_use]
 pub fn missed_table() -> Subfield {
@@ -531,14 +541,25 @@ pub fn meter_in(zone: u16) -> u32 {
 /// First meter of the pods' rates, above those of every zone's punts.
 const FIRST_RATE_METER: u32 = FIRST_POD_METER + 2 * 0x8000;
 
-/// Meter for what a pod may send.
-#[must_use]
-pub fn rate_out(zone: u16) -> u32 {
-    FIRST_RATE_METER + u32::from(zone) * 2
+/// The two meters of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateMeters {
+    /// For every packet.
+    pub all: u32,
+    /// For [`LARGE`] ones, before.
+    pub large: u32,
 }
 
-/// Meter for what a pod may receive.
+/// Meters for what a pod may send.
 #[must_use]
-pub fn rate_in(zone: u16) -> u32 {
-    FIRST_RATE_METER + u32::from(zone) * 2 + 1
+pub fn rate_out(zone: u16) -> RateMeters {
+    let all = FIRST_RATE_METER + u32::from(zone) * 4;
+    RateMeters { all, large: all + 1 }
+}
+
+/// Meters for what a pod may receive.
+#[must_use]
+pub fn rate_in(zone: u16) -> RateMeters {
+    let all = FIRST_RATE_METER + u32::from(zone) * 4 + 2;
+    RateMeters { all, large: all + 1 }
 }

@@ -12,9 +12,9 @@ use super::super::fields::{
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     Cause, Kind, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
-    Table, meter_in, meter_out, priority, rate_in, rate_out,
+    RateMeters, Table, meter_in, meter_out, priority, rate_in, rate_out,
 };
-use super::rates::{count_received, count_sent, rate_meters};
+use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
 use super::{drop_for, flow};
 
@@ -63,6 +63,7 @@ fn marks(pod: &LocalPod) -> Vec<Action> {
 }
 
 fn classify(pod: &LocalPod, mut actions: Vec<Action>) -> Vec<Flow> {
+    actions.extend(size_sent(pod));
     actions.push(go(Table::Guard));
     let own_mac = by_port(pod).with(Field::ETH_SRC, pod.mac);
     vec![
@@ -76,13 +77,11 @@ fn guard(pod: &LocalPod) -> Vec<Flow> {
     let mut flows = Vec::new();
     let mut any_v6 = false;
     for address in &pod.addresses {
-        flows.push(own(
-            pod,
-            Table::Guard,
-            priority::STATIC,
-            source(by_port(pod), host(*address)),
-            count_sent(pod).into_iter().chain([track(REG_ZONE_OUT, Table::StateOut)]).collect(),
-        ));
+        for (counted, count) in counts_sent(pod) {
+            let matches = source(counted.with(Field::IN_PORT, pod.port), host(*address));
+            let actions = count.into_iter().chain([track(REG_ZONE_OUT, Table::StateOut)]).collect();
+            flows.push(own(pod, Table::Guard, priority::STATIC, matches, actions));
+        }
         any_v6 |= address.is_ipv6();
     }
     if any_v6 {
@@ -135,8 +134,11 @@ fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
             Action::DecTtl,
             set(REG_OUTPUT, pod.port),
             set(REG_ZONE_IN, u32::from(pod.zone)),
-            track(REG_ZONE_IN, Table::StateIn),
-        ],
+        ]
+        .into_iter()
+        .chain(size_received(pod))
+        .chain([track(REG_ZONE_IN, Table::StateIn)])
+        .collect(),
     )
 }
 
@@ -174,7 +176,8 @@ pub fn punt_meter(id: u32, rate: u32) -> [MeterMod; 2] {
 /// Removes the meters of the pod of a zone, after the flows that use them.
 #[must_use]
 pub fn forget_meters_of(zone: u16) -> Vec<MeterMod> {
-    [meter_out(zone), meter_in(zone), rate_out(zone), rate_in(zone)].map(forget_meter).into()
+    let punts = [meter_out(zone), meter_in(zone)].map(forget_meter);
+    punts.into_iter().chain(forget_rate(rate_out(zone))).chain(forget_rate(rate_in(zone))).collect()
 }
 
 /// Removes the meters of rates that a pod had and has not any more, after the flows that used them.
@@ -183,7 +186,11 @@ pub fn forget_rates(before: &LocalPod, after: &LocalPod) -> Vec<MeterMod> {
     let lost = |had: Option<u64>, has: Option<u64>| had.is_some() && has.is_none();
     let out = lost(before.rates.out, after.rates.out).then(|| rate_out(before.zone));
     let into = lost(before.rates.into, after.rates.into).then(|| rate_in(before.zone));
-    out.into_iter().chain(into).map(forget_meter).collect()
+    out.into_iter().chain(into).flat_map(forget_rate).collect()
+}
+
+fn forget_rate(meters: RateMeters) -> [MeterMod; 2] {
+    [meters.all, meters.large].map(forget_meter)
 }
 
 fn forget_meter(id: u32) -> MeterMod {

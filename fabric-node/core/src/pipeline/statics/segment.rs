@@ -30,6 +30,7 @@ use super::super::vocabulary::{
     COPY_LENGTH, Cause, DHCPV6_CLIENT, Kind, ON_SEGMENT, Origin, PROBE_METER, PROBE_SECONDS, PROBED,
     REG_FLAGS, REG_OUTPUT, REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
 };
+use super::rates::size_received;
 use super::{drop_for, flow};
 
 /// ICMPv6 type of a query for multicast listeners (RFC 2710 §3, RFC 3810 §5.1).
@@ -320,11 +321,9 @@ fn bridged(pod: &LocalPod, number: u32, address: IpAddr) -> [Flow; 2] {
     let deliver = |rewrite: Option<Action>| {
         let mut actions = vec![clear_retry()];
         actions.extend(rewrite);
-        actions.extend([
-            set(REG_OUTPUT, pod.port),
-            set(REG_ZONE_IN, u32::from(pod.zone)),
-            track(REG_ZONE_IN, Table::StateIn),
-        ]);
+        actions.extend([set(REG_OUTPUT, pod.port), set(REG_ZONE_IN, u32::from(pod.zone))]);
+        actions.extend(size_received(pod));
+        actions.push(track(REG_ZONE_IN, Table::StateIn));
         actions
     };
     let to_pod = Match::new().with(REG_SEGMENT, number).with(Field::ETH_DST, pod.mac);
