@@ -97,6 +97,21 @@ impl OfficeBed {
         bed
     }
 
+    /// Makes the lab with the Networks of the folder that shows an office, a Namespace `shop`, and no pods.
+    #[must_use]
+    pub fn bare(purpose: &str, wiring: Wiring, nodes: usize, config: Map<String, Value>) -> Self {
+        let spec = Spec { office: Some(wiring), config, ..Spec::for_test(purpose, nodes).unwrap() };
+        let lab = Lab::up_without_agents(&spec).unwrap();
+        for file in ["networks.yaml", "namespaces.yaml"] {
+            let text = std::fs::read_to_string(Self::example().join(file)).unwrap();
+            lab.write_manifest(file, &text).unwrap();
+        }
+        // What the lab writes where no manifest has a Network would be a second default.
+        lab.remove_manifest("fabric-lab-network.yaml").unwrap();
+        lab.start_agents().unwrap();
+        Self { lab }
+    }
+
     /// The folder of manifests that shows an office.
     #[must_use]
     pub fn example() -> PathBuf {

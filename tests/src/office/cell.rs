@@ -110,11 +110,11 @@ fn icmp(cell: Cell<'_>, address: IpAddr, mtu: usize) -> Option<String> {
 #[must_use]
 pub fn table(cells: &[Measured<'_>]) -> String {
     let columns = COLUMNS.map(|column| format!("{column:<5}")).concat();
-    let mut text = format!("{:<18} {:<18} {:<28} {:<16}{:<16}\n", "FROM", "TO", "SEEN AS", "IPv4", "IPv6");
-    let _ = writeln!(text, "{:<66} {columns} {columns}", "");
+    let mut text = format!("{:<18} {:<18} {:<40} {:<16}{:<16}\n", "FROM", "TO", "SEEN AS", "IPv4", "IPv6");
+    let _ = writeln!(text, "{:<78} {columns} {columns}", "");
     for Measured { cell, faults, .. } in cells {
         let seen = cell.seen.addresses.map(|address| address.to_string()).join(" ");
-        let _ = write!(text, "{:<18} {:<18} {seen:<28} ", cell.from.kind(), cell.to.kind());
+        let _ = write!(text, "{:<18} {:<18} {seen:<40} ", cell.from.kind(), cell.to.kind());
         for family in faults {
             for fault in family {
                 let _ = write!(text, "{:<5}", if fault.is_none() { "ok" } else { "FAIL" });

@@ -5,6 +5,7 @@
 
 pub mod bed;
 pub mod cell;
+pub mod discovery;
 pub mod trunk;
 
 pub use bed::{Net, OfficeBed, Place};

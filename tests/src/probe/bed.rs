@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::place::Place;
 use crate::lab::cni::{self, Attachment};
 use crate::lab::node::{BRIDGE_FABRIC, OUTSIDE, addresses};
+use crate::lab::office::{Lan, SERVER_NIC};
 use crate::lab::world::{Pod, pods};
-use crate::lab::{Lab, LabError, Node, netns};
+use crate::lab::{Lab, LabError, Node, Wiring, netns};
 use crate::oracle::Cluster;
 use crate::trial::Trial;
 
@@ -42,10 +43,34 @@ impl Bed {
     /// Namespaces and Pods; Nodes may be left out.
     #[must_use]
     pub fn up(purpose: &str, nodes: usize, config: Value, objects: Vec<Value>) -> Self {
-        let network = objects.iter().find(|object| object["kind"] == "Network").cloned().unwrap();
+        Self::wired(purpose, nodes, None, config, objects)
+    }
+
+    /// As [`Bed::up`], with an office beside the nodes, whose servers are places as well.
+    #[must_use]
+    pub fn in_office(purpose: &str, nodes: usize, config: Value, objects: Vec<Value>) -> Self {
+        let mut bed = Self::wired(purpose, nodes, Some(Wiring::SecondNic), config, objects);
+        for lan in Lan::ALL {
+            let Some(server) = lan.server() else { continue };
+            let netns = bed.lab().layout().name.office(server);
+            let place = Place::open(server, &netns, SERVER_NIC, None, lan.host(10).to_vec());
+            bed.places.insert(server.to_owned(), place);
+        }
+        bed
+    }
+
+    fn wired(
+        purpose: &str,
+        nodes: usize,
+        office: Option<Wiring>,
+        config: Value,
+        objects: Vec<Value>,
+    ) -> Self {
+        let networks = objects.iter().filter(|object| object["kind"] == "Network");
+        let networks: String = networks.map(|network| format!("---\n{network}\n")).collect();
         let mut config = config;
         config["claimRestSeconds"] = json!(1);
-        let trial = Trial::up(purpose, nodes, &network.to_string(), config);
+        let trial = Trial::wired(purpose, nodes, office, &networks, config);
         // The lab's own Namespace `default` and its Nodes are told to the oracle too.
         let mut cluster = Cluster::default();
         for index in 1..=nodes {
@@ -204,8 +229,10 @@ impl Bed {
         let nodes = self.lab().nodes().to_vec();
         for node in &nodes {
             let [v4, v6] = addresses(OUTSIDE);
-            let lines = format!("route add default via {v4}\nroute add default via {v6}\n");
-            netns::batch(&node.namespace, &lines).unwrap();
+            if node.wiring.is_none() {
+                let lines = format!("route add default via {v4}\nroute add default via {v6}\n");
+                netns::batch(&node.namespace, &lines).unwrap();
+            }
             let name = format!("node/{}", node.name);
             let place = Place::open(
                 &name,

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::lab::command::command;
 use crate::lab::world::{Pod, documents, pods};
-use crate::lab::{Lab, LabError, Node, Spec, find_program, switch};
+use crate::lab::{Lab, LabError, Node, Spec, Wiring, find_program, switch};
 
 /// Time between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,8 +36,14 @@ impl Trial {
     /// (JSON) added to the agents' node files.
     #[must_use]
     pub fn up(purpose: &str, nodes: usize, network: &str, config: Value) -> Self {
+        Self::wired(purpose, nodes, None, network, config)
+    }
+
+    /// As [`Trial::up`], with an office beside the nodes where they are wired to one.
+    #[must_use]
+    pub fn wired(purpose: &str, nodes: usize, office: Option<Wiring>, network: &str, config: Value) -> Self {
         let config: Map<String, Value> = serde_json::from_value(config).unwrap();
-        let spec = Spec { config, ..Spec::for_test(purpose, nodes).unwrap() };
+        let spec = Spec { config, office, ..Spec::for_test(purpose, nodes).unwrap() };
         let lab = Lab::up_without_agents(&spec).unwrap();
         lab.write_manifest("fabric-lab-network.yaml", network).unwrap();
         lab.start_agents().unwrap();
