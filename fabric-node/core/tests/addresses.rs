@@ -510,3 +510,24 @@ fn what_an_ipam_plugin_gives_is_all_that_the_container_has() {
     };
     assert!(why.contains("10.1.0.9") && why.contains("host-local gave 10.1.0.7"), "{why}");
 }
+
+#[test]
+fn a_container_that_went_while_the_agent_was_away_is_not_waited_for_where_its_pod_is_gone() {
+    let mut cluster = Cluster::new(pools());
+    cluster.put(member("db-0", "u1"));
+    cluster.put(pod("web", "u2", json!({})));
+    let kept = cluster.add(0, "c1", "db-0", "u1").unwrap();
+    let plain = cluster.add(0, "c2", "web", "u2").unwrap();
+    // Both containers go while the agent is away; the switch has lost their devices.
+    for row in cluster.nodes[0].rows.values_mut().filter(|row| row.external_ids.contains_key("fabric.pod")) {
+        row.ofport = None;
+        row.error = Some("could not open network device".into());
+    }
+    cluster.remove(&pod("web", "u2", json!({})));
+    cluster.restart(0);
+    cluster.pass(Duration::from_secs(2));
+    assert!(plain.iter().all(|ip| cluster.claim(*ip).is_none()), "its pod is gone");
+    assert_eq!(cluster.claim(kept[0]).unwrap().owner, "c1/eth0", "its pod lives: the device may come back");
+    later(cluster.add(0, "c3", "db-0", "u1"));
+    assert_eq!(cluster.add(0, "c3", "db-0", "u1").unwrap(), kept, "its pod has a new sandbox");
+}

@@ -44,6 +44,7 @@ impl Node {
         attachment.attaching.push(id);
         let key = attachment.key.clone();
         self.book.insert(attachment);
+        self.leave_gone();
         if let Err(error) = self.choose(&request, now) {
             self.fail(&key, error);
         }
@@ -130,7 +131,7 @@ impl Node {
                 self.leases.hold(ip);
                 return self.take_over(key, *holder, Errand::Claim { key: key.clone(), ip });
             }
-            Err(ClaimError::Taken(holder)) if may_try && !fixed && !self.is_of_the_same_pod(&holder, key) => {
+            Err(ClaimError::Taken(holder)) if may_try && !fixed && !self.waits_for(&holder, key) => {
                 self.refused(key);
                 return self.claim_another(key, ip, now);
             }

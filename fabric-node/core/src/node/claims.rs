@@ -46,16 +46,20 @@ impl Node {
         self.command(Command::Claim { task, command: ClaimCommand::Create(claim) });
     }
 
-    /// The addresses that are kept for a pod and that it may still have.
+    /// The addresses that are kept for a pod, or were left behind here by an ADD of it that failed, and that it may still
+    /// have.
     pub(super) fn kept_addresses(&self, pod: &Pod, network: &Network, ranges: &[IpRange]) -> Vec<IpAddr> {
-        if !pod.keeps_addresses {
-            return Vec::new();
-        }
-        let claims = self.world.claims_of(&pod.reference);
-        let fits = |claim: &&IpClaim| {
-            claim.retain && claim.network == network.name && may_have(network, ranges, claim.ip)
+        let its_own = |claim: &&IpClaim| {
+            (claim.retain && pod.keeps_addresses) || (!claim.is_idle() && self.is_left_behind(claim))
         };
+        let claims = self.world.claims_of(&pod.reference).filter(its_own);
+        let fits = |claim: &&IpClaim| claim.network == network.name && may_have(network, ranges, claim.ip);
         claims.filter(fits).map(|claim| claim.ip).collect()
+    }
+
+    /// Whether a claim of this node has an owner that is not here.
+    pub(super) fn is_left_behind(&self, claim: &IpClaim) -> bool {
+        claim.node == self.config.node && !self.book.holds(&claim.owner)
     }
 
     /// Whether an attachment may put its own claim in the place of one that a predecessor left: another life of the
@@ -64,14 +68,19 @@ impl Node {
     /// A claim that still has an owner says that the container may be running on the claim's node; of this node, the
     /// book knows better.
     pub(super) fn may_take_over(&self, holder: &IpClaim, key: &AttachmentKey) -> bool {
-        let left_behind = || holder.node == self.config.node && !self.book.holds(&holder.owner);
-        self.is_of_the_same_pod(holder, key) && (holder.is_idle() || left_behind())
+        self.is_of_the_same_pod(holder, key) && (holder.is_idle() || self.is_left_behind(holder))
     }
 
     /// Whether a claim was made for a pod of the attachment's name, whatever its uid.
     pub(super) fn is_of_the_same_pod(&self, holder: &IpClaim, key: &AttachmentKey) -> bool {
         let own = self.book.get(key).and_then(|attachment| attachment.pod.as_ref());
         own.zip(holder.pod.as_ref()).is_some_and(|(own, other)| own.reference() == other.reference())
+    }
+
+    /// Whether an attachment wants the very address that the claim holds, since its pod keeps its addresses.
+    pub(super) fn waits_for(&self, holder: &IpClaim, key: &AttachmentKey) -> bool {
+        let wanted = self.claim_for(key, holder.ip);
+        wanted.is_some_and(|wanted| wanted.retain) && self.is_of_the_same_pod(holder, key)
     }
 
     /// Puts the attachment's claim in the place of a predecessor's.

@@ -2,7 +2,8 @@
 //!
 //! An agent that dies between a claim and its answer, or that could not reach the store
 //! when a container went, leaves a claim behind. It is given back when its owner is not
-//! in the book and the world knows no live pod that it was made for. A claim that a
+//! in the book and the world knows no live pod that it was made for, or the pod has another
+//! container by now. A claim that a
 //! running container should have and has not (a lost file, another folder) is made again.
 //!
 //! A node writes claims for itself only, with one exception: where a node's Node object
@@ -62,7 +63,11 @@ impl Node {
 
     /// Edits of pods and nodes may leave claims without use.
     pub(super) fn note_for_claims(&mut self, changes: &BTreeSet<Change>) {
-        let strays = |pod| self.world.claims_of(pod).any(|claim| self.is_stray(claim));
+        let of_missing = |claim: &IpClaim| {
+            let names = self.missing_since.keys();
+            names.filter_map(|name| self.book.by_host_name(name)).any(|a| a.owner() == claim.owner)
+        };
+        let strays = |pod| self.world.claims_of(pod).any(|claim| self.is_stray(claim) || of_missing(claim));
         let concerned = changes.iter().any(|change| match change {
             Change::Node(_) => true,
             Change::Pod(pod) => strays(pod),
@@ -83,10 +88,36 @@ impl Node {
         if !self.book_read || !self.world_synced {
             return;
         }
+        self.leave_gone();
         self.give_back_stray();
         self.make_missing();
         self.give_back_of_gone_nodes();
         self.give_back_idle();
+    }
+
+    /// Detaches containers whose device is missing and whose pod has gone or has another container: they do not come back.
+    pub(super) fn leave_gone(&mut self) {
+        let missing = self.missing_since.keys().filter_map(|name| self.book.by_host_name(name));
+        let gone: Vec<AttachmentKey> = missing
+            .filter(|attachment| attachment.stage == Stage::Ready && self.is_over(attachment))
+            .map(|attachment| attachment.key.clone())
+            .collect();
+        for key in gone {
+            self.missing_since.remove(&super::book::host_name(&key));
+            self.leave(&key);
+        }
+    }
+
+    fn is_over(&self, attachment: &Attachment) -> bool {
+        let Some(ident) = &attachment.pod else { return false };
+        let lives =
+            self.world.pod(&ident.reference()).is_some_and(|pod| ident.is_uid(&pod.uid) && !pod.finished);
+        let another = |other: &Attachment| {
+            other.key != attachment.key
+                && other.key.ifname == attachment.key.ifname
+                && other.pod == attachment.pod
+        };
+        !lives || self.book.iter().any(another)
     }
 
     fn give_back_stray(&mut self) {
@@ -100,12 +131,19 @@ impl Node {
         }
     }
 
-    /// Whether a claim of this node has an owner that is not here, for a pod that does not live.
+    /// Whether a claim of this node has an owner that is not here, for a pod that does not live or that has another
+    /// container.
     fn is_stray(&self, claim: &IpClaim) -> bool {
-        claim.node == self.config.node
-            && !claim.is_idle()
-            && !self.pod_lives(claim)
-            && !self.book.holds(&claim.owner)
+        !claim.is_idle() && self.is_left_behind(claim) && (!self.pod_lives(claim) || self.is_replaced(claim))
+    }
+
+    /// Whether the pod of a claim has another container with an interface of that name here.
+    fn is_replaced(&self, claim: &IpClaim) -> bool {
+        let ifname = claim.owner.rsplit('/').next();
+        let same = |attachment: &Attachment| {
+            attachment.pod == claim.pod && Some(attachment.key.ifname.as_str()) == ifname
+        };
+        claim.pod.is_some() && self.book.iter().any(|a| a.stage == Stage::Ready && same(a))
     }
 
     /// Whether the pod that a claim was made for is known and has not ended.
