@@ -161,7 +161,8 @@ impl Hands {
                 self.config.bridge, wanted.datapath
             )));
         }
-        if found.members.get(patch).is_some_and(|member| !member.row.external_ids.contains_key(plan::MARK)) {
+        if found.members.get(patch).is_some_and(|member| !member.row.external_ids.contains_key(record::MARK))
+        {
             return Err(Stuck::blocked(format!(
                 "port {patch} of bridge {bridge} is not Fabric's: remove it"
             )));

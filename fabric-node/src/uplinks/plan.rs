@@ -6,12 +6,9 @@ use fabric_core::node::PHYSICAL;
 use ovsdb::txn::NewRow;
 use ovsdb::{Atom, Condition, Datum, Mutation, Transaction, Uuid};
 
-use super::record;
+use super::record::{self, MARK};
 use super::view::Found;
 use crate::config::PhysicalNetwork;
-
-/// Key of `external_ids` that marks what is Fabric's.
-pub const MARK: &str = "fabric";
 
 /// The VLAN that stands for none: without any, a port carries all (ovs-vswitchd.conf.db(5), `Port.trunks`), and this
 /// number is no VLAN's (IEEE 802.1Q-2018, table 9-2).

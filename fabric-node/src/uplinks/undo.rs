@@ -5,6 +5,7 @@ use super::database::CommitError;
 use super::hands::{Hands, Names, recorded};
 use super::kernel;
 use super::plan;
+use super::record;
 use super::view::Found;
 
 /// What was undone, and what could not be.
@@ -37,7 +38,7 @@ impl Hands {
         let found = names.find(&self.database);
         if let Some(found) = found.as_ref().filter(|found| !found.is_ours()) {
             let own =
-                found.members.get(patch).filter(|patch| patch.row.external_ids.contains_key(plan::MARK));
+                found.members.get(patch).filter(|patch| patch.row.external_ids.contains_key(record::MARK));
             if let Some(member) = own {
                 let outcome =
                     self.database.commit(plan::remove_port(found.uuid, member.port), self.config.patience);

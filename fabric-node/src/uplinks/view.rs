@@ -8,8 +8,7 @@ use ovsdb::{Replica, RowChange, TableColumns, Uuid};
 
 use fabric_core::node::PHYSICAL;
 
-use super::plan::MARK;
-use super::record::{self, Record};
+use super::record::{self, MARK, Record};
 
 /// The tables that are followed.
 pub fn tables() -> Vec<TableColumns> {

@@ -30,6 +30,7 @@ pub mod supervisor;
 pub mod switch;
 pub mod teardown;
 pub mod wire;
+mod wiring;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -42,9 +43,9 @@ use serde_json::{Map, Value};
 pub use error::LabError;
 pub use names::{LabName, Layout};
 pub use node::Node;
-pub use office::Wiring;
 pub use programs::{Programs, find as find_program};
 use record::{Owner, PodRecord, Record};
+pub use wiring::Wiring;
 use world::{Mirror, Pod};
 
 /// What lab to make.

@@ -4,14 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use super::names::Layout;
-use super::office::Wiring;
+use super::wiring::Wiring;
 
 /// The bridge that holds the node's wire and its address, and forwards with NORMAL.
 pub const BRIDGE_PHYSICAL: &str = "br-phy";
 /// The bridge that Fabric programs.
 pub const BRIDGE_FABRIC: &str = "br-fabric";
-/// The node's end of the wire, inside its namespace.
-pub const UPLINK: &str = "eth0";
 /// Number that the wire's own host has in the place of a node's.
 pub const OUTSIDE: u8 = 254;
 /// Number that the office's router has on the wire.

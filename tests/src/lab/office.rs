@@ -13,54 +13,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-
 use super::error::LabError;
 use super::names::{LabName, Layout, OFFICE};
-use super::node::{Node, ROUTER, UPLINK, addresses};
+use super::node::{Node, ROUTER, addresses};
 use super::wire::{self, MTU, plain_checksums, quiet};
+pub use super::wiring::PHYSICAL;
+use super::wiring::{UPLINK, Wiring};
 use super::{netns, switch};
 
-/// Name that Networks and node files give the company's network.
-pub const PHYSICAL: &str = "office";
 /// The bridge of the physical switch.
 pub const SWITCH: &str = "switch";
 /// The interface of a server.
 pub const SERVER_NIC: &str = "eth0";
-
-/// How nodes are wired to an office.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wiring {
-    /// The wire carries addresses and tunnels, a second NIC the VLANs.
-    SecondNic,
-    /// The only NIC carries addresses, tunnels and VLANs. The untagged network of the office is the wire then.
-    OneNic,
-}
-
-impl Wiring {
-    /// The node's NIC that leads into the office.
-    #[must_use]
-    pub const fn nic(self) -> &'static str {
-        match self {
-            Wiring::SecondNic => "eth1",
-            Wiring::OneNic => UPLINK,
-        }
-    }
-
-    /// Fields of the agent's configuration.
-    pub(super) fn config(self) -> Map<String, Value> {
-        let networks = json!({ PHYSICAL: { "nic": self.nic(), "allowManagement": self == Wiring::OneNic } });
-        let mut config = Map::from_iter([("physicalNetworks".to_owned(), networks)]);
-        if self == Wiring::OneNic {
-            // The interface goes from the NIC to its bridge, with the address.
-            config.insert("tunnels".to_owned(), json!({ "cidr": "192.168.77.0/24" }));
-        }
-        config
-    }
-}
 
 /// A network of the office.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::LabError;
-use super::office::Wiring;
+use super::wiring::Wiring;
 
 /// `lab.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]

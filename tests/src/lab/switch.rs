@@ -10,7 +10,8 @@ use nix::sys::signal::Signal;
 
 use super::command::{command, run};
 use super::error::LabError;
-use super::node::{BRIDGE_PHYSICAL, Node, ROUTER, UPLINK, addresses};
+use super::node::{BRIDGE_PHYSICAL, Node, ROUTER, addresses};
+use super::wiring::UPLINK;
 use super::{interrupt, netns, process};
 
 /// Schema of the database, from Debian's package.

@@ -9,7 +9,8 @@ use super::command::command;
 use super::error::LabError;
 use super::names::LabName;
 use super::netns;
-use super::node::{Node, OUTSIDE, UPLINK, addresses};
+use super::node::{Node, OUTSIDE, addresses};
+use super::wiring::UPLINK;
 
 /// MTU of the wire, bytes.
 pub const MTU: u32 = 1500;
