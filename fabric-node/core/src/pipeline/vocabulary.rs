@@ -139,7 +139,7 @@ pub const ANSWER: u32 = 0x4_0000;
 /// every end that is judged on this node has allowed it. Otherwise two pods that may not reach each other could send at
 /// the same time, and each would take the other's packet for an answer.
 pub const COMMIT: u32 = 0x100_0000;
-/// In `reg0`: the receiver's end has yet to be asked. Where the receiver is on another node and policies speak of it,
+/// In `reg0`: the receiver's end has yet to be asked. Where the receiver is reached by a tunnel or a wire and policies speak of it,
 /// there is no way for such packets but by Egress again, which then judges the other end.
 pub const PEER: u32 = 0x200_0000;
 /// In `reg0`: the packet's protocol, as connection tracking has it, is 128 or above: SCTP (132) is, whose ports
@@ -301,7 +301,7 @@ pub enum Kind {
     Ingress = 7,
     /// Learned, for a moment: nobody has the address.
     Vacant = 8,
-    /// Learned: the ingress verdict of a pod on another node.
+    /// Learned: the ingress verdict of a pod that is reached by a tunnel or a wire.
     Peer = 9,
     /// Learned: new conversations to an address need the verdict of a [`Kind::Peer`] flow.
     Gate = 10,

@@ -205,7 +205,7 @@ impl<P: Pods> Answering<'_, P> {
             && world.network_of(address).is_some_and(|network| network.usable(address))
     }
 
-    /// The other end of a new conversation with a pod of another node, where that has a say in it.
+    /// The other end of a new conversation with a pod that is reached by a tunnel or a wire, where that has a say in it.
     fn peer(&mut self, to: IpAddr, guarded: bool) -> Verdict {
         let new = self.punt.asks_peer || self.punt.table == Table::Egress;
         let part = match self.punt.course() {

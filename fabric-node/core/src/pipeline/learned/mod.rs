@@ -73,7 +73,7 @@ pub enum Query {
         /// The address.
         destination: IpAddr,
     },
-    /// May that pod of another node receive this from the pod of this zone?
+    /// May that pod, which is reached by a tunnel or a wire, receive this from the pod of this zone?
     Peer {
         /// Zone of the sending pod.
         zone: u16,
@@ -84,7 +84,7 @@ pub enum Query {
     },
     /// Do new conversations to this address need the verdict of its own end?
     Gate {
-        /// An address of a pod of another node.
+        /// An address of a pod that is reached by a tunnel or a wire.
         destination: IpAddr,
     },
     /// Is there still a pod that ICMP errors about SCTP are for or from?

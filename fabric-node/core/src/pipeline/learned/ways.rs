@@ -123,7 +123,7 @@ pub(super) fn is_overlay<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
     network.is_some_and(|network| matches!(network.mode, Mode::Overlay { .. }))
 }
 
-/// Sends new conversations to a guarded receiver of another node back to Egress, which asks for the other end.
+/// Sends new conversations to a guarded receiver that a tunnel or a wire leads to back to Egress, which asks for the other end.
 pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
     if !is_judged_beyond(to, context) {
         return None;
