@@ -52,7 +52,7 @@ pub async fn cleanup(config: UplinksConfig) -> Undone {
         undone.done.extend(one.done);
         undone.left.extend(one.left);
     }
-    if let Err(error) = nft::run(&nft, &guard::script(&BTreeMap::new())).await {
+    if let Err(error) = nft::run(&nft, &guard::none()).await {
         undone.left.push(error);
     }
     undone

@@ -5,26 +5,22 @@
 //! is dropped where it comes in, behind the sockets that the switch reads from. The kernel's datapath takes frames
 //! away from the stack by itself.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+/// Name of the table, with its family.
+const TABLE: &str = "netdev fabric-uplinks";
 
-/// Name of the table.
-const TABLE: &str = "fabric-uplinks";
+/// The script that drops what the NIC of a physical network hands to the stack.
+pub fn on(network: &str, nic: &str) -> String {
+    let hook = format!("type filter hook ingress device \"{nic}\" priority -500; policy drop;");
+    format!("{}add chain {TABLE} nic-{network} {{ {hook} }}\n", off(network))
+}
 
-/// The script that drops what these NICs hand to the stack: name of the device by that of its physical network.
-pub fn script(nics: &BTreeMap<String, String>) -> String {
+/// The script that lets it through again.
+pub fn off(network: &str) -> String {
     // Made first, so that the deletion cannot fail.
-    let mut script = format!("table netdev {TABLE}\ndelete table netdev {TABLE}\n");
-    if nics.is_empty() {
-        return script;
-    }
-    let _ = writeln!(script, "table netdev {TABLE} {{");
-    for (network, nic) in nics {
-        let _ = writeln!(
-            script,
-            "  chain nic-{network} {{\n    type filter hook ingress device \"{nic}\" priority -500; policy drop;\n  }}"
-        );
-    }
-    script.push_str("}\n");
-    script
+    format!("add table {TABLE}\nadd chain {TABLE} nic-{network}\ndelete chain {TABLE} nic-{network}\n")
+}
+
+/// The script that leaves nothing.
+pub fn none() -> String {
+    format!("add table {TABLE}\ndelete table {TABLE}\n")
 }

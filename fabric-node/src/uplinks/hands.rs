@@ -9,7 +9,6 @@ use std::time::Duration;
 use ovsdb::Transaction;
 use tokio::time::{Instant, sleep};
 
-use super::UplinksConfig;
 use super::database::{CommitError, Database};
 use super::guard;
 use super::kernel::{Kernel, Link};
@@ -17,6 +16,7 @@ use super::plan::{self, Wanted};
 use super::record::{self, Record};
 use super::stuck::Stuck;
 use super::view::{self, Found};
+use super::{MARK, UplinksConfig};
 use crate::config::PhysicalNetwork;
 use crate::nft;
 
@@ -161,8 +161,7 @@ impl Hands {
                 self.config.bridge, wanted.datapath
             )));
         }
-        if found.members.get(patch).is_some_and(|member| !member.row.external_ids.contains_key(record::MARK))
-        {
+        if found.members.get(patch).is_some_and(|member| !member.row.external_ids.contains_key(MARK)) {
             return Err(Stuck::blocked(format!(
                 "port {patch} of bridge {bridge} is not Fabric's: remove it"
             )));
@@ -244,15 +243,15 @@ impl Hands {
         if self.guarded.get(&names.network) == wanted.as_ref() && wanted.is_some() {
             return Ok(());
         }
-        let before = self.guarded.clone();
-        match wanted {
+        let script = match &wanted {
+            Some((nic, _)) => guard::on(&names.network, nic),
+            None if self.guarded.keys().all(|network| *network == names.network) => guard::none(),
+            None => guard::off(&names.network),
+        };
+        let outcome = nft::run(&self.config.nft, &script).await;
+        match wanted.filter(|_| outcome.is_ok()) {
             Some(wanted) => drop(self.guarded.insert(names.network.clone(), wanted)),
             None => drop(self.guarded.remove(&names.network)),
-        }
-        let nics = self.guarded.iter().map(|(network, (nic, _))| (network.clone(), nic.clone())).collect();
-        let outcome = nft::run(&self.config.nft, &guard::script(&nics)).await;
-        if outcome.is_err() {
-            self.guarded = before;
         }
         outcome.map_err(|error| format!("NIC {}: frames would be received twice: {error}", names.nic))
     }

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use rtnetlink::LinkUnspec;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use rtnetlink::packet_route::neighbour::NeighbourMessage;
+use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 
@@ -120,8 +120,9 @@ impl Kernel {
             route.attributes.push(RouteAttribute::Oif(device.index));
             dump.extend(self.netlink.dump(RouteNetlinkMessage::GetRoute(route)).map_err(told)?);
         }
-        let neighbours = RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default());
-        dump.extend(self.netlink.dump(neighbours).map_err(told)?);
+        let mut neighbour = NeighbourMessage::default();
+        neighbour.attributes.push(NeighbourAttribute::IfIndex(device.index));
+        dump.extend(self.netlink.dump(RouteNetlinkMessage::GetNeighbour(neighbour)).map_err(told)?);
         Belongings::sort_out(device, dump)
     }
 

@@ -60,6 +60,9 @@ use crate::config::PhysicalNetwork;
 pub use cleanup::cleanup;
 pub use undo::Undone;
 
+/// Key of `external_ids` that marks what is Fabric's.
+const MARK: &str = "fabric";
+
 /// Settings of the room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UplinksConfig {

@@ -6,8 +6,8 @@ use fabric_core::node::PHYSICAL;
 use ovsdb::txn::NewRow;
 use ovsdb::{Atom, Condition, Datum, Mutation, Transaction, Uuid};
 
-use super::record::{self, MARK};
 use super::view::Found;
+use super::{MARK, record};
 use crate::config::PhysicalNetwork;
 
 /// The VLAN that stands for none: without any, a port carries all (ovs-vswitchd.conf.db(5), `Port.trunks`), and this

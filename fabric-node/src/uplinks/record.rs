@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::belongings::{Belongings, address_text, neighbour_text, route_text};
 
-/// Key of `external_ids` that marks what is Fabric's.
-pub const MARK: &str = "fabric";
 /// Key of the bridge's `external_ids`.
 pub const KEY: &str = "fabric.moved";
 

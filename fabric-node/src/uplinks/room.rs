@@ -7,6 +7,9 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt};
 use policy::Name;
 use rtnetlink::MulticastGroup;
+use rtnetlink::packet_core::NetlinkPayload;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::LinkAttribute;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -68,7 +71,7 @@ pub async fn run(
                 Err(_) => return,
             },
             concerns = room.hands.database.event(&names) => if concerns { room.look_by(Instant::now() + GATHER) },
-            Some(()) = changes.next() => room.look_by(Instant::now() + GATHER),
+            Some(change) = changes.next() => if room.concerns(&change, &names) { room.look_by(Instant::now() + GATHER) },
             () = sleep_until(room.look) => {}
         }
         if Instant::now() >= room.look {
@@ -79,13 +82,44 @@ pub async fn run(
     }
 }
 
+/// News of the kernel.
+enum Change {
+    /// Of the device of that name.
+    Device(String),
+    /// Of an address of the device of that index.
+    Address(u32),
+    /// News were lost: anything may have changed.
+    Lost,
+}
+
+fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
+    let message = match payload {
+        NetlinkPayload::InnerMessage(message) => message,
+        NetlinkPayload::Overrun(_) => return Some(Change::Lost),
+        _ => return None,
+    };
+    match message {
+        RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link) => {
+            link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::IfName(name) => Some(Change::Device(name.clone())),
+                _ => None,
+            })
+        }
+        RouteNetlinkMessage::NewAddress(address) | RouteNetlinkMessage::DelAddress(address) => {
+            Some(Change::Address(address.header.index))
+        }
+        _ => None,
+    }
+}
+
 /// Requests to the kernel, and its news of devices and addresses.
-fn open() -> io::Result<(Kernel, impl Stream<Item = ()> + Unpin)> {
+fn open() -> io::Result<(Kernel, impl Stream<Item = Change> + Unpin)> {
     let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
     let (changes, keep, messages) = rtnetlink::new_multicast_connection(&groups)?;
     tokio::spawn(changes);
-    let changes = messages.map(move |_| {
+    let changes = messages.filter_map(move |(message, _)| {
         let _ = &keep; // the connection ends with its last handle
+        std::future::ready(change(&message.payload))
     });
     Ok((Kernel::open()?, changes))
 }
@@ -140,6 +174,20 @@ impl Room {
     fn names(&self) -> BTreeSet<String> {
         let of = |names: &Names| [names.nic.clone(), names.bridge.clone(), names.patch.clone()];
         self.networks.iter().flat_map(|(names, _)| of(names)).collect()
+    }
+
+    /// Whether news are of a NIC or a bridge of a physical network.
+    fn concerns(&mut self, change: &Change, names: &BTreeSet<String>) -> bool {
+        match change {
+            Change::Device(name) => names.contains(name),
+            Change::Address(index) => {
+                let devices = self.networks.iter().flat_map(|(names, _)| [&names.nic, &names.bridge]);
+                let kernel = &mut self.hands.kernel;
+                let mut found = devices.filter_map(|name| kernel.link(name).ok().flatten());
+                found.any(|link| link.device.index == *index)
+            }
+            Change::Lost => true,
+        }
     }
 
     fn look_by(&mut self, at: Instant) {

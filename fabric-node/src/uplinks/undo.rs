@@ -1,11 +1,11 @@
 //! Everything back to the NIC.
 
+use super::MARK;
 use super::belongings::Belongings;
 use super::database::CommitError;
 use super::hands::{Hands, Names, recorded};
 use super::kernel;
 use super::plan;
-use super::record;
 use super::view::Found;
 
 /// What was undone, and what could not be.
@@ -37,8 +37,7 @@ impl Hands {
         let mut undone = Undone::default();
         let found = names.find(&self.database);
         if let Some(found) = found.as_ref().filter(|found| !found.is_ours()) {
-            let own =
-                found.members.get(patch).filter(|patch| patch.row.external_ids.contains_key(record::MARK));
+            let own = found.members.get(patch).filter(|patch| patch.row.external_ids.contains_key(MARK));
             if let Some(member) = own {
                 let outcome =
                     self.database.commit(plan::remove_port(found.uuid, member.port), self.config.patience);

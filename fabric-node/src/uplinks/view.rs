@@ -8,7 +8,8 @@ use ovsdb::{Replica, RowChange, TableColumns, Uuid};
 
 use fabric_core::node::PHYSICAL;
 
-use super::record::{self, MARK, Record};
+use super::MARK;
+use super::record::{self, Record};
 
 /// The tables that are followed.
 pub fn tables() -> Vec<TableColumns> {
