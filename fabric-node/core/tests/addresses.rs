@@ -13,180 +13,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fabric_core::node::*;
-use policy::manifest::{Source, admit};
-use policy::{Edit, IpClaim, Kind, Object, ObjectRef, PodIdent};
+use policy::Object;
 use serde_json::{Value, json};
-use support::model::{Model, Store};
+use support::neighbours::{Neighbours, ip, member, namespace, network, node, pod, request};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Nodes that share a store and hear of everything.
-struct Cluster {
-    store: Store,
-    nodes: Vec<Model>,
-    /// What each node has heard of claims.
-    heard: Vec<std::collections::BTreeMap<IpAddr, IpClaim>>,
-    objects: Vec<Object>,
-}
-
-fn object(manifest: Value) -> Object {
-    let admission = admit(&Source::api(), manifest);
-    assert!(admission.problems.is_empty(), "{:?}", admission.problems);
-    admission.object.unwrap()
-}
-
-fn network(spec: Value) -> Object {
-    let mut spec = spec;
-    spec["mode"] = json!("overlay");
-    let name = spec.as_object_mut().unwrap().remove("name").unwrap_or(json!("pods"));
-    object(
-        json!({"apiVersion": "fabric.io/v1alpha1", "kind": "Network", "metadata": {"name": name}, "spec": spec}),
-    )
-}
-
-fn node(name: &str) -> Object {
-    let address = format!("192.168.77.{}", &name[1..]);
-    object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
-        "status": {"addresses": [{"type": "InternalIP", "address": address}]}}))
-}
-
-fn namespace(name: &str, annotations: Value) -> Object {
-    object(json!({"apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"name": name}, "annotations": annotations}}))
-}
-
-fn pod(name: &str, uid: &str, annotations: Value) -> Object {
-    object(json!({"apiVersion": "v1", "kind": "Pod", "metadata":
-        {"namespace": "shop", "name": name, "uid": uid, "annotations": annotations}, "spec": {"nodeName": "n1"}}))
-}
-
-/// A pod of a StatefulSet.
-fn member(name: &str, uid: &str) -> Object {
-    let owner =
-        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": true});
-    object(json!({"apiVersion": "v1", "kind": "Pod", "metadata":
-        {"namespace": "shop", "name": name, "uid": uid, "ownerReferences": [owner]}, "spec": {"nodeName": "n1"}}))
-}
-
-fn ip(text: &str) -> IpAddr {
-    text.parse().unwrap()
-}
-
-fn key(container: &str) -> AttachmentKey {
-    AttachmentKey { container_id: container.into(), ifname: "eth0".into() }
-}
-
-fn request(container: &str, pod: &str, uid: &str) -> AttachRequest {
-    AttachRequest {
-        key: key(container),
-        netns: format!("/run/netns/{container}"),
-        network: "fabric".into(),
-        pod: Some(PodIdent { namespace: "shop".into(), name: pod.into(), uid: uid.into() }),
-        ips: vec![],
-        ipam: None,
-        mac: None,
-        mtu: None,
-        rates: fabric_core::pipeline::site::Rates::default(),
-    }
-}
-
-impl Cluster {
-    /// Two nodes and a Network.
-    fn new(spec: Value) -> Cluster {
-        Cluster::with(vec![network(spec), namespace("shop", json!({}))])
-    }
-
-    fn with(mut objects: Vec<Object>) -> Cluster {
-        objects.extend([node("n1"), node("n2")]);
-        let store = Store::default();
-        let mut nodes = vec![Model::new("n1", 1, &store), Model::new("n2", 2, &store)];
-        nodes.iter_mut().for_each(|node| node.start(&objects));
-        Cluster { store, nodes, heard: vec![Default::default(); 2], objects }
-    }
-
-    fn put(&mut self, object: Object) {
-        self.objects.retain(|known| known.reference() != object.reference());
-        self.objects.push(object.clone());
-        for node in &mut self.nodes {
-            node.handle(Event::World(vec![Edit::Put(object.clone())]));
-        }
-    }
-
-    fn remove(&mut self, object: &Object) {
-        let reference = object.reference();
-        self.objects.retain(|known| known.reference() != reference);
-        for node in &mut self.nodes {
-            node.handle(Event::World(vec![Edit::Remove(reference.clone())]));
-        }
-    }
-
-    /// Every node hears what became of claims.
-    fn hear(&mut self) {
-        for (node, heard) in self.nodes.iter_mut().zip(&mut self.heard) {
-            let current = self.store.borrow().clone();
-            let put = current.values().filter(|claim| heard.get(&claim.ip) != Some(claim)).cloned();
-            let mut edits: Vec<Edit> = put.map(|claim| Edit::Put(Object::IpClaim(claim))).collect();
-            for ip in heard.keys().filter(|ip| !current.contains_key(ip)) {
-                edits.push(Edit::Remove(ObjectRef::cluster(Kind::IpClaim, policy::claim_name(*ip))));
-            }
-            *heard = current;
-            node.handle(Event::World(edits));
-        }
-    }
-
-    /// Time passes on every node.
-    fn pass(&mut self, time: Duration) {
-        let step = Duration::from_secs(1).max(time / 100);
-        let mut left = time;
-        while left > Duration::ZERO {
-            self.nodes.iter_mut().for_each(|node| node.pass(step.min(left)));
-            left = left.saturating_sub(step);
-            self.hear();
-        }
-    }
-
-    fn add(
-        &mut self,
-        node: usize,
-        container: &str,
-        pod: &str,
-        uid: &str,
-    ) -> Result<Vec<IpAddr>, RequestError> {
-        self.request(node, request(container, pod, uid))
-    }
-
-    fn request(&mut self, node: usize, request: AttachRequest) -> Result<Vec<IpAddr>, RequestError> {
-        let id = self.nodes[node].request(Request::Attach(request));
-        let reply = self.nodes[node].replies.remove(&id).unwrap();
-        self.hear();
-        reply.map(|reply| match reply {
-            Reply::Attached(attached) => attached.addresses.iter().map(|net| net.addr()).collect(),
-            Reply::Done => panic!("no attachment"),
-        })
-    }
-
-    fn del(&mut self, node: usize, container: &str) {
-        let id = self.nodes[node].request(Request::Detach(key(container)));
-        assert_eq!(self.nodes[node].replies.remove(&id), Some(Ok(Reply::Done)));
-        self.hear();
-    }
-
-    fn claim(&self, ip: IpAddr) -> Option<IpClaim> {
-        self.store.borrow().get(&ip).cloned()
-    }
-
-    fn problems(&self, node: usize) -> Vec<String> {
-        self.nodes[node].node.status(self.nodes[node].now).problems
-    }
-
-    /// The agent of a node ends without a word and another one starts.
-    fn restart(&mut self, node: usize) {
-        let objects = self.objects.clone();
-        self.nodes[node].restart(99, &objects);
-        self.heard[node] = self.store.borrow().clone();
-    }
-}
 
 /// What an error says to try again later for.
 fn later(result: Result<Vec<IpAddr>, RequestError>) -> String {
@@ -209,7 +41,7 @@ fn pools() -> Value {
 
 #[test]
 fn a_member_of_a_stateful_set_keeps_its_addresses_over_restart_and_node_change() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(member("db-0", "u1"));
     let first = cluster.add(0, "c1", "db-0", "u1").unwrap();
     assert_eq!(first.len(), 2);
@@ -229,7 +61,7 @@ fn a_member_of_a_stateful_set_keeps_its_addresses_over_restart_and_node_change()
 
 #[test]
 fn five_members_keep_theirs_while_three_of_them_are_away() {
-    let mut cluster = Cluster::new(json!({"cidrs": ["10.1.0.0/28"], "default": true}));
+    let mut cluster = Neighbours::new(json!({"cidrs": ["10.1.0.0/28"], "default": true}));
     let mut had = Vec::new();
     for n in 0..5 {
         cluster.put(member(&format!("db-{n}"), &format!("u{n}")));
@@ -258,7 +90,7 @@ fn five_members_keep_theirs_while_three_of_them_are_away() {
 
 #[test]
 fn an_address_that_nobody_comes_back_for_is_given_back_after_an_hour() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(member("db-0", "u1"));
     let had = cluster.add(0, "c1", "db-0", "u1").unwrap();
     cluster.pass(3 * HOUR);
@@ -274,7 +106,7 @@ fn an_address_that_nobody_comes_back_for_is_given_back_after_an_hour() {
 
 #[test]
 fn a_successor_waits_until_the_container_of_its_predecessor_is_gone() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(member("db-0", "u1"));
     let had = cluster.add(0, "c1", "db-0", "u1").unwrap();
     cluster.put(member("db-0", "u2"));
@@ -290,7 +122,7 @@ fn a_successor_waits_until_the_container_of_its_predecessor_is_gone() {
 
 #[test]
 fn what_a_killed_agent_left_is_taken_over_and_given_back() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(member("db-0", "u1"));
     let had = cluster.add(0, "c1", "db-0", "u1").unwrap();
     // The agent dies, and what it had made with it.
@@ -308,7 +140,7 @@ fn what_a_killed_agent_left_is_taken_over_and_given_back() {
 
 #[test]
 fn a_fixed_address_is_to_be_had_when_the_old_container_is_gone() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     let fixed = || json!({"fabric.io/ip": "10.1.0.9"});
     cluster.put(pod("web-a", "u1", fixed()));
     let had = cluster.add(0, "c1", "web-a", "u1").unwrap();
@@ -333,7 +165,7 @@ fn a_fixed_address_is_to_be_had_when_the_old_container_is_gone() {
 
 #[test]
 fn a_node_that_is_gone_for_good_gives_its_claims_back_and_one_that_is_away_does_not() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(pod("web", "u1", json!({})));
     cluster.put(member("db-0", "u2"));
     let plain = cluster.add(1, "c1", "web", "u1").unwrap();
@@ -382,7 +214,7 @@ fn a_node_that_is_gone_for_good_gives_its_claims_back_and_one_that_is_away_does_
 #[test]
 fn a_network_that_grows_is_used_at_once_and_one_that_shrinks_takes_nothing_from_who_has_it() {
     let small = json!({"cidrs": ["10.1.0.0/24"], "ranges": ["10.1.0.8-10.1.0.9"], "default": true});
-    let mut cluster = Cluster::new(small.clone());
+    let mut cluster = Neighbours::new(small.clone());
     for n in 0..3 {
         cluster.put(pod(&format!("a{n}"), &format!("u{n}"), json!({})));
     }
@@ -407,7 +239,7 @@ fn a_network_that_grows_is_used_at_once_and_one_that_shrinks_takes_nothing_from_
 #[test]
 fn a_workload_picks_within_its_own_list() {
     let mut cluster =
-        Cluster::new(json!({"cidrs": ["10.1.0.0/24"], "exclude": ["10.1.0.64/26"], "default": true}));
+        Neighbours::new(json!({"cidrs": ["10.1.0.0/24"], "exclude": ["10.1.0.64/26"], "default": true}));
     let list = || json!({"fabric.io/ip-range": "10.1.0.70-10.1.0.71,10.1.0.80"});
     let mut got = Vec::new();
     for n in 0..3 {
@@ -431,7 +263,7 @@ fn a_workload_picks_within_its_own_list() {
 fn the_pods_word_goes_before_the_namespaces_and_that_before_the_default() {
     let closed = json!({"name": "closed", "cidrs": ["10.3.0.0/24"],
         "allowedNamespaces": {"matchLabels": {"name": "vault"}}});
-    let mut cluster = Cluster::with(vec![
+    let mut cluster = Neighbours::with(vec![
         network(pools()),
         network(json!({"name": "blue", "cidrs": ["10.2.0.0/24"]})),
         network(closed),
@@ -455,9 +287,9 @@ fn the_pods_word_goes_before_the_namespaces_and_that_before_the_default() {
 
 #[test]
 fn the_use_of_every_pool_is_told() {
-    let mut cluster = Cluster::new(json!({"cidrs": ["10.1.0.0/28", "fd00:1::/64"], "default": true,
+    let mut cluster = Neighbours::new(json!({"cidrs": ["10.1.0.0/28", "fd00:1::/64"], "default": true,
         "exclude": ["10.1.0.14"]}));
-    let pool = |cluster: &Cluster, family| {
+    let pool = |cluster: &Neighbours, family| {
         let model = &cluster.nodes[0];
         model.node.status(model.now).pools.into_iter().find(|pool| pool.family == family).unwrap()
     };
@@ -484,8 +316,8 @@ fn the_use_of_every_pool_is_told() {
 
 #[test]
 fn what_an_ipam_plugin_gives_is_all_that_the_container_has() {
-    let mut cluster = Cluster::new(pools());
-    let given = |cluster: &mut Cluster, container: &str, pod: &str, ips: &[&str]| {
+    let mut cluster = Neighbours::new(pools());
+    let given = |cluster: &mut Neighbours, container: &str, pod: &str, ips: &[&str]| {
         let ips = ips.iter().map(|text| ip(text)).collect();
         let ipam = Some("host-local".to_owned());
         cluster.request(0, AttachRequest { ips, ipam, ..request(container, pod, "u") })
@@ -513,7 +345,7 @@ fn what_an_ipam_plugin_gives_is_all_that_the_container_has() {
 
 #[test]
 fn a_container_that_went_while_the_agent_was_away_is_not_waited_for_where_its_pod_is_gone() {
-    let mut cluster = Cluster::new(pools());
+    let mut cluster = Neighbours::new(pools());
     cluster.put(member("db-0", "u1"));
     cluster.put(pod("web", "u2", json!({})));
     let kept = cluster.add(0, "c1", "db-0", "u1").unwrap();

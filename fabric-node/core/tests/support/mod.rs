@@ -4,6 +4,7 @@
 pub mod cluster;
 pub mod meters;
 pub mod model;
+pub mod neighbours;
 pub mod net;
 pub mod switch;
 pub mod tracked;
