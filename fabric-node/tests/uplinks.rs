@@ -273,3 +273,35 @@ fn a_nic_goes_and_comes_and_a_network_leaves_the_node_file() {
         assert!(try_run("ping", &["-c", "1", "-W", "2", "10.5.0.2"]));
     });
 }
+
+#[test]
+fn after_a_boot_the_hosts_own_configuration_counts() {
+    in_namespace(|| async {
+        let mut bed = Bed::quick().await;
+        bed.bridge();
+        let room = bed.room();
+        room.in_place().await;
+        drop(room);
+        // What a boot leaves: the database, and what the host's configuration puts on the NIC.
+        let boot = run("cat", &["/proc/sys/kernel/random/boot_id"]);
+        let record = bed.ovs.vsctl(&["get", "Bridge", "br-lan", "external_ids:fabric.moved"]);
+        let earlier = record.replace(&boot, "an-earlier-boot").replace("\\\"opened\\\":", "\\\"opened\\\":9");
+        assert!(earlier.contains("opened\\\":9"), "{earlier}");
+        bed.ovs.vsctl(&["set", "Bridge", "br-lan", &format!("external_ids:fabric.moved={earlier}")]);
+        bed.ovs.kill_switch();
+        run("ip", &["link", "del", "br-lan"]);
+        bed.ovs.start_switch().await;
+        run("ip", &["addr", "add", "10.5.0.1/24", "brd", "+", "dev", "eth1"]);
+        let port = bed.ovs.vsctl(&["get", "Port", "eth1", "_uuid"]);
+        let room = bed.room();
+        room.in_place().await;
+        let addresses = run("ip", &["addr", "show", "dev", "br-lan"]);
+        assert!(addresses.contains("10.5.0.1/24") && !addresses.contains("10.6.0.1"), "{addresses}");
+        // The switch has opened this NIC: it is not put in once more.
+        run("ip", &["addr", "add", "10.9.0.1/24", "dev", "eth1"]);
+        until("the address moves", || run("ip", &["addr", "show", "dev", "br-lan"]).contains("10.9.0.1/24"))
+            .await;
+        assert_eq!(bed.ovs.vsctl(&["get", "Port", "eth1", "_uuid"]), port);
+        assert_eq!(room.problems(), Vec::<String>::new());
+    });
+}

@@ -9,7 +9,7 @@ use super::database::CommitError;
 use super::hands::{Hands, Names, recorded, unreadable};
 use super::kernel::{self, Link};
 use super::plan;
-use super::record::Record;
+use super::record::{Moment, Record};
 use super::stuck::Stuck;
 use super::undo::Undone;
 use super::view::{self, Found};
@@ -110,7 +110,7 @@ impl Hands {
         let on_nic = self.kernel.belongings(&link.device).map_err(Stuck::blocked)?;
         let is_new = before.as_ref().is_none_or(|record| record.device != device.device.index);
         if on_nic.is_empty() && !is_new {
-            return self.keep_record(&found, before, &device).await;
+            return self.keep_record(&found, before, link, &device).await;
         }
         let moment = kernel::moment();
         let mut known = before.as_ref().map(|record| record.alive_at(&moment)).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Hands {
         known.merge(on_nic);
         let record = Record {
             nic: nic.clone(),
-            opened: before.as_ref().map_or(link.device.index, |record| record.opened),
+            opened: opened(before.as_ref(), link, &moment),
             device: before.as_ref().map_or(0, |record| record.device),
             moment,
             belongings: known,
@@ -164,6 +164,7 @@ impl Hands {
         &mut self,
         found: &Found,
         record: Option<Record>,
+        link: &Link,
         device: &Link,
     ) -> Result<(), Stuck> {
         let Some(record) = record.filter(|_| device.up) else { return Ok(()) };
@@ -173,7 +174,9 @@ impl Hands {
         if still.as_ref() != Some(device) || record.belongings.is_like(&belongings) {
             return Ok(());
         }
-        self.write_record(found, &Record { moment: kernel::moment(), belongings, ..record }).await
+        let moment = kernel::moment();
+        let opened = opened(Some(&record), link, &moment);
+        self.write_record(found, &Record { opened, moment, belongings, ..record }).await
     }
 
     async fn write_record(&mut self, found: &Found, record: &Record) -> Result<(), Stuck> {
@@ -181,4 +184,10 @@ impl Hands {
         let written = self.database.write(plan::write_record(found.uuid, &text)).await;
         written.map(drop).map_err(|error| Stuck::Failed(format!("bridge {}: {error}", found.row.name)))
     }
+}
+
+/// Index of the NIC that the switch has opened: that of the record, and after a boot, since when the switch is
+/// another one, that of the NIC.
+fn opened(record: Option<&Record>, link: &Link, now: &Moment) -> u32 {
+    record.filter(|record| record.moment.boot == now.boot).map_or(link.device.index, |record| record.opened)
 }
