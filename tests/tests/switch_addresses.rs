@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fabric_tests::lab::cni::Attachment;
 use fabric_tests::lab::record::PodRecord;
-use fabric_tests::lab::{cni, pods};
+use fabric_tests::lab::{cni, find_program, netns, pods};
 use fabric_tests::trial::manifest::network;
 use fabric_tests::trial::{Trial, holds_within, pod_of};
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ fn no_address_is_given_twice_or_lost_while_agents_are_killed() {
     run.report(kills, began.elapsed());
     settle(&trial);
     every_address_is_to_be_had(&trial);
+    another_plugin_gives_addresses(&trial);
 }
 
 /// The containers are gone; what is left of them goes with what the runtime does then, and with what the agents sweep.
@@ -88,11 +90,52 @@ fn every_address_is_to_be_had(trial: &Trial) {
     let four: BTreeSet<String> =
         records.iter().flat_map(|record| record.addresses.clone()).filter(|ip| ip.contains('.')).collect();
     assert_eq!(four.len(), POOL, "{four:?}");
+    let pools = ipam(trial, &["-o", "json"]);
+    let pools: Value = serde_json::from_str(&pools).unwrap();
+    let (claimed, free) = (&pools["pools"][0]["claimed"], &pools["pools"][0]["free"]);
+    assert_eq!((claimed.as_u64(), free.as_u64()), (Some(61), Some(0)), "{pools}");
+    let table = ipam(trial, &["--claims"]);
+    assert_eq!(table.lines().count(), 1 + 2 * POOL, "{table}");
+    assert!(table.contains("default/all0") && table.contains("  claimed  "), "{table}");
     let full = add(POOL).unwrap_err().to_string();
     assert!(full.contains("no free address") && full.contains("61 held"), "{full}");
     for record in &records {
         pods::detach(trial.node(&record.node), trial.lab.programs().unwrap(), record).unwrap();
     }
+}
+
+/// `fabric-node ipam` on the first node.
+fn ipam(trial: &Trial, words: &[&str]) -> String {
+    let program = find_program("fabric-node", "fabric-node").unwrap().display().to_string();
+    let socket = trial.node("n1").agent_socket().display().to_string();
+    let words = [&[program.as_str(), "ipam", "--socket", &socket], words].concat();
+    trial.on_node("n1", &words)
+}
+
+/// The real host-local gives the one address that it has: to the container, to nobody else, and again when it is free.
+fn another_plugin_gives_addresses(trial: &Trial) {
+    let (node, programs, name) = (trial.node("n1"), trial.lab.programs().unwrap(), "delegated");
+    trial.lab.write_manifest("delegated.yaml", &manifest(name, "n1", "u", false)).unwrap();
+    let netns = trial.lab.layout().name.pod(&format!("default/{name}"));
+    netns::add([netns.as_str()]).unwrap();
+    let pod = format!("default/{name}");
+    let of = |container| Attachment { container, netns: &netns, pod: &pod, uid: Some("u") };
+    let data = trial.lab.layout().world().join(".host-local");
+    let mut config = cni::configuration(node);
+    config["cniVersion"] = json!("1.0.0");
+    config["ipam"] = json!({ "type": "host-local", "dataDir": data,
+        "ranges": [[{ "subnet": "10.244.7.0/26", "rangeStart": "10.244.7.20", "rangeEnd": "10.244.7.20" }]] });
+    for container in ["first", "second"] {
+        let result = cni::run(node, programs, "ADD", &of(container), &config).unwrap();
+        assert_eq!(cni::addresses(&result), ["10.244.7.20/32"], "{result}");
+        assert_eq!(claims(trial).len(), 1, "and none of IPv6");
+        trial.on_node("n1", &["ping", "-n", "-q", "-c1", "-W5", "10.244.7.20"]);
+        let full = cni::run(node, programs, "ADD", &of("third"), &config).unwrap_err().to_string();
+        assert!(full.contains("ipam plugin host-local"), "{full}");
+        cni::run(node, programs, "DEL", &of(container), &config).unwrap();
+        assert!(holds_within(Duration::from_secs(5), || claims(trial).is_empty()), "{:?}", claims(trial));
+    }
+    netns::remove([netns.as_str()]).unwrap();
 }
 
 fn manifest(name: &str, node: &str, uid: &str, keeps: bool) -> String {

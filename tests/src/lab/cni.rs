@@ -14,6 +14,8 @@ use super::programs::Programs;
 
 /// Name of the network configuration.
 pub const NETWORK: &str = "fabric";
+/// Where Debian puts the plugins of others.
+pub const OTHERS: &str = "/usr/lib/cni";
 /// Name of a pod's interface.
 pub const IFNAME: &str = "eth0";
 
@@ -48,6 +50,20 @@ pub fn add(node: &Node, programs: &Programs, of: &Attachment<'_>, ips: &[IpAddr]
 /// [`LabError::Cni`] with the plugin's error.
 pub fn del(node: &Node, programs: &Programs, of: &Attachment<'_>) -> Result<(), LabError> {
     call(node, programs, "DEL", Some(of), &configuration(node)).map(drop)
+}
+
+/// A command with a configuration that is not the lab's own; the result, where there is one.
+///
+/// # Errors
+/// [`LabError::Cni`] with the plugin's error.
+pub fn run(
+    node: &Node,
+    programs: &Programs,
+    verb: &'static str,
+    of: &Attachment<'_>,
+    config: &Value,
+) -> Result<Value, LabError> {
+    call(node, programs, verb, Some(of), config)
 }
 
 /// CNI CHECK against the result of ADD.
@@ -104,7 +120,8 @@ fn call(
     config: &Value,
 ) -> Result<Value, LabError> {
     let mut plugin = command([&programs.cni]);
-    plugin.env("CNI_COMMAND", verb).env("CNI_PATH", programs.cni.parent().unwrap_or("/".as_ref()));
+    let own = programs.cni.parent().unwrap_or("/".as_ref()).display();
+    plugin.env("CNI_COMMAND", verb).env("CNI_PATH", format!("{own}:{OTHERS}"));
     if let Some(of) = of {
         attachment(&mut plugin, of);
     }
