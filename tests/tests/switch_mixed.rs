@@ -4,9 +4,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use fabric_tests::frames::Mark;
+use fabric_tests::frames::build::{EVERYBODY, ethernet, udp};
 use fabric_tests::frames::segment::TCP;
 use fabric_tests::oracle::Answer;
 use fabric_tests::probe::ask::UDP;
@@ -24,7 +26,7 @@ const PORTS: [(u8, u16); 3] = [(TCP, 80), (UDP, 53), (TCP, 81)];
 const ROUNDS: u16 = 10;
 
 /// Name, node, and number of the network: 0 the overlay, else the VLAN.
-const PODS: [(&str, &str, u16); 12] = [
+const PODS: [(&str, &str, u16); 13] = [
     ("shop/web", "n1", 0),
     ("shop/till", "n1", 100),
     ("shop/camera", "n2", 200),
@@ -37,6 +39,8 @@ const PODS: [(&str, &str, u16); 12] = [
     ("blue/desk", "n1", 100),
     ("blue/phone", "n1", 200),
     ("blue/far", "n2", 100),
+    // A namespace that all tenants share.
+    ("kube-system/dns", "n1", 100),
 ];
 
 fn underlay(vlan: u16, v4: u8, v6: u16) -> Value {
@@ -57,6 +61,7 @@ fn objects() -> Vec<Value> {
     ];
     let tenant = |name: &str| json!({ "fabric.io/tenant": name });
     objects.push(object::namespace("shop", json!({ "name": "shop" }), json!({})));
+    objects.push(object::namespace("kube-system", json!({}), json!({})));
     objects.push(object::namespace("red", json!({ "name": "red" }), tenant("red")));
     objects.push(object::namespace("blue", json!({ "name": "blue" }), tenant("blue")));
     objects.extend(policies());
@@ -182,6 +187,40 @@ fn whoever_may_reaches_whom_he_may_across_overlay_and_vlans() {
     let some = faults.iter().take(30).cloned().collect::<Vec<_>>().join("\n");
     assert!(faults.is_empty(), "{} of {}:\n{some}", faults.len(), questions.len());
     at_once(&bed);
+    for_everybody(&bed);
+}
+
+/// What is for everybody of a VLAN cannot be judged for each who hears it: only whoever is open to all gets it, and
+/// nobody gets it of a pod that may not send it.
+fn for_everybody(bed: &Bed) {
+    let groups: [(IpAddr, [u8; 6]); 2] =
+        [(Ipv4Addr::BROADCAST.into(), EVERYBODY), ("ff02::fb".parse().unwrap(), [0x33, 0x33, 0, 0, 0, 0xfb])];
+    let mut faults = Vec::new();
+    let mut number = 0;
+    for (sender, heard) in [
+        ("server100", ["kube-system/dns"].as_slice()),
+        ("red/desk", &["kube-system/dns", "server100"]),
+        ("shop/db", &["kube-system/dns", "server100"]),
+        ("shop/camera", &[]),
+    ] {
+        let from = bed.place(sender);
+        for (group, mac) in groups {
+            number += 1;
+            let mark = Mark(7000 + number);
+            let noted: Vec<_> = bed.places.values().map(|place| (place, place.witness.noted())).collect();
+            let (ethertype, packet) = udp((from.address(group), 53), (group, 53), &mark.bytes());
+            from.tap.send(&ethernet(mac, from.tap.mac(), ethertype, &packet)).unwrap();
+            std::thread::sleep(Duration::from_millis(400));
+            let got = noted.iter().filter(|(place, noted)| {
+                place.witness.since(*noted).iter().any(|seen| seen.mark == Some(mark))
+            });
+            let got: Vec<&str> = got.map(|(place, _)| place.name.as_str()).collect();
+            if got != heard {
+                faults.push(format!("{sender} to {group}: heard by {got:?}, not by {heard:?}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// Whether a datagram came, behind whatever errors.
