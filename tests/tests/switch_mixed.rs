@@ -16,8 +16,8 @@ use fabric_tests::probe::{Bed, Question, ask, object, serve};
 use fabric_tests::traffic;
 use serde_json::{Value, json};
 
-/// A denied conversation gets this long, in which a SYN is sent twice.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// A denied conversation gets this long, in which a SYN is sent twice at least.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two questions.
 const PACE: Duration = Duration::from_millis(4);
 /// What is asked: open to few, open to some, open to nobody where anything is said.
