@@ -363,3 +363,22 @@ fn a_container_that_went_while_the_agent_was_away_is_not_waited_for_where_its_po
     later(cluster.add(0, "c3", "db-0", "u1"));
     assert_eq!(cluster.add(0, "c3", "db-0", "u1").unwrap(), kept, "its pod has a new sandbox");
 }
+
+#[test]
+fn a_fixed_address_is_of_either_family_or_of_both() {
+    let mut cluster = Neighbours::new(pools());
+    let cases = [
+        ("four", "10.1.0.9", "10.1.0.9", None),
+        ("six", "fd00:1::9", "fd00:1::9", None),
+        ("both", "fd00:1::8, 10.1.0.8", "10.1.0.8", Some("fd00:1::8")),
+    ];
+    for (name, asked, one, other) in cases {
+        cluster.put(pod(name, name, json!({"fabric.io/ip": asked})));
+        let got = cluster.add(0, name, name, name).unwrap();
+        assert_eq!(got.len(), 2, "of the other family it has one that was picked");
+        assert!(
+            got.contains(&ip(one)) && other.is_none_or(|other| got.contains(&ip(other))),
+            "{name}: {got:?}"
+        );
+    }
+}

@@ -6,7 +6,7 @@
 //! container by now. A claim that a
 //! running container should have and has not (a lost file, another folder) is made again.
 //!
-//! A node writes claims for itself only, with one exception: where a node's Node object
+//! A node writes claims for itself only (one without an owner it may make its own), with one exception: where a node's Node object
 //! has been gone for [`GRACE`], any agent gives its claims back, for nobody else will. A
 //! node that is only away keeps them. Agents wait for different times, so that mostly one
 //! does it; every exchange happens once, whoever asks for it.
