@@ -428,7 +428,7 @@ fn an_uplink_that_moves_is_told_to_the_wire_again() {
 }
 
 #[test]
-fn tunnels_are_told_by_their_kind() {
+fn tunnels_are_told_by_their_kind_and_have_flows_once_a_network_wants_them() {
     let mut model = started();
     let before = model.flows.len();
     let row = PortRow {
@@ -440,7 +440,11 @@ fn tunnels_are_told_by_their_kind() {
     model.change_row(row);
     let arrives =
         |model: &Model| model.flows.iter().filter(|f| f.matches.exact(Field::IN_PORT) == Some(8)).count();
+    assert_eq!((arrives(&model), model.flows.len()), (0, before), "nobody wants Geneve");
+    model.handle(Event::World(vec![Edit::Put(overlay("geneve"))]));
     assert_eq!(arrives(&model), 1);
+    model.handle(Event::World(vec![Edit::Put(overlay("vxlan"))]));
+    assert_eq!(arrives(&model), 1, "other nodes may have heard of it later");
     model.rows.remove("x");
     model.handle(Event::Ports(PortsEvent::Gone { name: "x".into() }));
     assert_eq!((arrives(&model), model.flows.len()), (0, before));

@@ -16,7 +16,7 @@
 //!   -> everything onto the bridge's device, and when it is there, off the NIC
 //! ```
 //!
-//! The record is JSON in `external_ids` of the bridge ([`record`]), written with the port, before the host's network
+//! The record is JSON in `external_ids` of the bridge (`record.rs`), written with the port, before the host's network
 //! is touched. No step relies on memory: each looks at the database and the kernel and does what is missing, so that
 //! a run that ended anywhere is taken up by the next one, or undone by [`cleanup`]. Where a step fails, everything
 //! goes back to the NIC, and the network is tried again later.

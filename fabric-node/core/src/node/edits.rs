@@ -184,7 +184,9 @@ impl Node {
         let node = self.world.node(&self.config.node);
         self.site.addresses = node.map(|n| n.addresses.clone()).unwrap_or_default();
         self.site.local_mac = self.ports.get(&self.config.bridge).and_then(|row| row.mac);
+        self.encapsulations.extend(segments::encapsulations(&self.world));
         self.site.tunnels = segments::tunnels(&self.ports);
+        self.site.tunnels.retain(|kind, _| self.encapsulations.contains(kind));
         self.site.uplinks = segments::uplinks(&self.ports);
         self.site.carrier_mtu = self.config.carrier_mtu;
         self.site.largest_mtu = self.largest_mtu();

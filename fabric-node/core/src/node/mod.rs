@@ -74,7 +74,7 @@ pub use status::{AttachmentStatus, PuntCounts, StatusView};
 pub use tallies::Tallies;
 
 use crate::pipeline::learned::Context;
-use crate::pipeline::site::Site;
+use crate::pipeline::site::{Site, Tunnel};
 
 /// What the node is told once.
 #[derive(Debug, Clone)]
@@ -199,6 +199,8 @@ pub struct Node {
     walks: Walks,
     /// Who lived at the addresses of this node's pods when that last changed, as a hash.
     identities: BTreeMap<IpAddr, u64>,
+    /// Encapsulations that some Network has had since the start: other nodes may go on with one for a while.
+    encapsulations: BTreeSet<Tunnel>,
     /// Edits of the world taken.
     edits: u64,
     /// Learned decisions judged again.
@@ -257,6 +259,7 @@ impl Node {
             tallies: Tallies::default(),
             walks: Walks::default(),
             identities: BTreeMap::new(),
+            encapsulations: BTreeSet::from([Tunnel::Vxlan]),
             edits: 0,
             judged: 0,
         }

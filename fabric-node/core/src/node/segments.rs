@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::{Action, FlowMod, FlowTable};
-use policy::{Change, Name, Network};
+use policy::{Change, Mode, Name, Network, World};
 
 use super::book::{Attachment, Stage};
 use super::{Command, Node, PHYSICAL, PortRow, RequestError};
@@ -143,6 +143,14 @@ pub(super) fn name(segment: &Segment) -> String {
         Some(vlan) => format!("VLAN {vlan} of physical network {}", segment.physical),
         None => format!("physical network {}, untagged", segment.physical),
     }
+}
+
+/// The encapsulations of the world's Networks.
+pub(super) fn encapsulations(world: &World) -> impl Iterator<Item = Tunnel> + '_ {
+    world.networks().filter_map(|network| match network.mode {
+        Mode::Overlay { encap, .. } => Tunnel::of(encap),
+        Mode::Underlay { .. } => None,
+    })
 }
 
 /// The tunnel ports among the rows of the bridge.
