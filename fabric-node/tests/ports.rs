@@ -68,6 +68,14 @@ fn makes_bridge_and_tunnel_and_keeps_them() {
         let mut room = Room::new(PortsConfig { mtu: Some(1450), ..config(&ovs) });
         room.ready().await;
         assert_eq!(ovs.vsctl(&["get", "Interface", "br-fabric", "mtu"]), "1450");
+        room.handle.set_mtu(1458);
+        let asks = || ovs.vsctl(&["get", "Interface", "br-fabric", "mtu_request"]);
+        until("another MTU is asked for", || asks() == "1458").await;
+
+        drop(room);
+        let mut room = Room::new(PortsConfig { mtu: Some(1450), ..config(&ovs) });
+        room.ready().await;
+        assert_eq!(asks(), "1458", "what is there stays until somebody knows better");
     });
 }
 

@@ -206,7 +206,10 @@ impl Rooms {
             Command::Ports { task, command } => self.ports.send(task, command).await,
             Command::Claim { task, command } => self.intake.send(task, command).await,
             Command::Wire { task, command } => self.attach.wire(task, command).await,
-            Command::Host(state) => self.host.apply(state),
+            Command::Host(state) => {
+                self.ports.set_mtu(state.mtu);
+                self.host.apply(state);
+            }
             Command::Uplinks(vlans) => self.uplinks.apply(vlans),
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
             Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),

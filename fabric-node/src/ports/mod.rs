@@ -64,7 +64,8 @@ pub struct PortsConfig {
     pub tunnels: Vec<Tunnel>,
     /// The physical networks, each with a patch port to its bridge.
     pub physical: BTreeSet<String>,
-    /// MTU of the LOCAL interface, bytes. Without it the switch sets the least MTU of all ports, again and again.
+    /// MTU of the LOCAL interface until [`Handle::set_mtu`] says another, bytes. Without either the switch sets the least
+    /// MTU of all ports, again and again.
     pub mtu: Option<u32>,
     /// Time after which a command that did not succeed is answered with an error.
     pub patience: Duration,
@@ -102,6 +103,7 @@ pub struct SwitchFacts {
 #[derive(Debug, Clone)]
 pub struct Handle {
     commands: mpsc::Sender<(Task, PortsCommand)>,
+    mtu: watch::Sender<Option<u32>>,
     facts: watch::Receiver<SwitchFacts>,
     configured: Datapath,
 }
@@ -116,6 +118,11 @@ impl Handle {
         if self.commands.send((task, command)).await.is_err() {
             tracing::error!("the ports room has ended; task {} is lost", task.0);
         }
+    }
+
+    /// Has the LOCAL interface ask the switch for this MTU, bytes: any other that it is given does not last.
+    pub fn set_mtu(&self, mtu: u32) {
+        self.mtu.send_if_modified(|known| known.replace(mtu) != Some(mtu));
     }
 
     /// What is known of the switch, as it changes.
@@ -163,6 +170,7 @@ pub fn start(config: PortsConfig, events: mpsc::Sender<Event>) -> Handle {
     let (commands, inbox) = mpsc::channel(QUEUE);
     let (found, facts) = watch::channel(SwitchFacts::default());
     let configured = config.datapath;
-    tokio::spawn(room::run(config, inbox, found, events));
-    Handle { commands, facts, configured }
+    let (mtu, sizes) = watch::channel(None);
+    tokio::spawn(room::run(config, inbox, sizes, found, events));
+    Handle { commands, mtu, facts, configured }
 }

@@ -33,6 +33,7 @@ const EVENTS: usize = 4;
 pub async fn run(
     config: PortsConfig,
     mut commands: mpsc::Receiver<(Task, PortsCommand)>,
+    mut mtu: watch::Receiver<Option<u32>>,
     facts: watch::Sender<SwitchFacts>,
     events: mpsc::Sender<Event>,
 ) {
@@ -52,6 +53,7 @@ pub async fn run(
                 Some((task, command)) => room.command(task, command),
                 None => return,
             },
+            Ok(()) = mtu.changed() => room.resize(*mtu.borrow_and_update()),
             () = deliver(&events, &mut room.out) => {}
             () = sleep_until(due.into()) => {}
         }
@@ -158,11 +160,20 @@ impl Room {
         self.tell(refused);
     }
 
+    /// The LOCAL interface is to have this MTU.
+    fn resize(&mut self, mtu: Option<u32>) {
+        self.surroundings.mtu = mtu;
+        if matches!(self.stage, Stage::Ready | Stage::Due(_)) {
+            self.stage = Stage::Due(Instant::now());
+        }
+    }
+
     fn database(&mut self, event: ClientEvent) {
         match event {
             ClientEvent::Connected { snapshot } => {
                 self.connection += 1;
-                self.surroundings = Surroundings { kernel_module: setup::kernel_module(), schema: None };
+                let kernel_module = setup::kernel_module();
+                self.surroundings = Surroundings { kernel_module, schema: None, mtu: self.surroundings.mtu };
                 self.view = Some(View::new(&self.config.bridge, snapshot));
                 (self.written, self.idle) = (None, None);
                 self.stage = Stage::Due(Instant::now());

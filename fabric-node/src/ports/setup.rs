@@ -22,6 +22,8 @@ pub struct Surroundings {
     pub kernel_module: bool,
     /// Version of the database's schema, where it was asked for.
     pub schema: Option<String>,
+    /// MTU that the LOCAL interface is to have, bytes, once it is known.
+    pub mtu: Option<u32>,
 }
 
 /// The way to a switch that is as it should be.
@@ -69,7 +71,7 @@ pub fn plan(config: &PortsConfig, view: &View, surroundings: &Surroundings) -> R
         None => make_bridge(&mut transaction, config, &datapath),
         Some((uuid, bridge)) => {
             mend_bridge(&mut transaction, config, &datapath, uuid, &bridge);
-            mend_local(&mut transaction, config, view);
+            mend_local(&mut transaction, config, view, surroundings.mtu);
             own::mend(&mut transaction, config, uuid, view)?;
         }
     }
@@ -204,10 +206,13 @@ fn mend_bridge(txn: &mut Transaction, config: &PortsConfig, datapath: &str, uuid
     }
 }
 
-fn mend_local(txn: &mut Transaction, config: &PortsConfig, view: &View) {
-    let Some(mtu) = config.mtu else { return };
+/// An MTU that the interface has from an earlier agent stays until it is known what it should be.
+fn mend_local(txn: &mut Transaction, config: &PortsConfig, view: &View, known: Option<u32>) {
     let Some(uuid) = view.member(&config.bridge).map(|member| member.interface) else { return };
-    if view.interface(uuid).is_some_and(|interface| interface.mtu_request != Some(i64::from(mtu))) {
+    let Some(interface) = view.interface(uuid) else { return };
+    let first = config.mtu.filter(|_| interface.mtu_request.is_none());
+    let Some(mtu) = known.or(first) else { return };
+    if interface.mtu_request != Some(i64::from(mtu)) {
         txn.update("Interface", [Condition::eq("_uuid", uuid)], [("mtu_request", Datum::from(mtu))]);
     }
 }

@@ -9,7 +9,7 @@ fn config() -> PortsConfig {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings { kernel_module: true, schema: None }
+    Surroundings { kernel_module: true, ..Surroundings::default() }
 }
 
 fn check(config: &PortsConfig, rows: Rows, surroundings: &Surroundings) -> Result<Plan, String> {
@@ -132,7 +132,7 @@ fn a_missing_tunnel_port_is_made() {
 #[test]
 fn auto_takes_the_datapath_of_the_bridges_or_of_the_kernel() {
     let auto = |rows, kernel_module| {
-        let surroundings = Surroundings { kernel_module, schema: None };
+        let surroundings = Surroundings { kernel_module, ..Surroundings::default() };
         check(&config(), rows, &surroundings).unwrap().datapath
     };
     let beside = |datapath: &str| {
