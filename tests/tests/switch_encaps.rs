@@ -276,7 +276,7 @@ fn forget(pod: &Place) {
 /// Packets that fill a VLAN and do not fit into the tunnel: their sender is told by its gateway, learns it, and its
 /// transfers do not hang.
 fn too_big(bed: &Bed, encap: Encap) -> Vec<String> {
-    let Bed { far, till, nodes: [n1, _], .. } = bed;
+    let Bed { near, far, till, nodes: [n1, _], .. } = bed;
     let gateways = fabric_tests::lab::office::Lan::Vlan100.host(1);
     let mut faults = Vec::new();
     forget(till);
@@ -298,7 +298,7 @@ fn too_big(bed: &Bed, encap: Encap) -> Vec<String> {
         }
     }
     forget(till);
-    for (from, to, mtu) in [(till, far, WIRE_MTU), (n1, far, encap.mtu)] {
+    for (from, to, mtu) in [(till, far, WIRE_MTU), (till, near, WIRE_MTU), (n1, far, encap.mtu)] {
         for address in to.addresses {
             match filled(from, to, address, traffic::largest_echo(mtu, address)) {
                 Ok(again) if again <= 3 => {}

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fabric_core::node::*;
 use fabric_core::pipeline::site::Rates;
-use fabric_core::pipeline::vocabulary::Table;
+use fabric_core::pipeline::vocabulary::{ROUTER_MAC, Table};
 use openflow::message::{PacketIn, packet_fields};
 use openflow::{Action, Field, FlowTable, Mac, port};
 use policy::{Edit, Kind, Object, ObjectRef};
@@ -574,6 +574,13 @@ fn a_packet_that_is_too_big_is_answered_by_the_pods_router() {
     let fields = packet_fields(&answer);
     assert_eq!(fields.exact(Field::IPV4_SRC), Some(u32::from_be_bytes([10, 100, 0, 254]).into()));
     assert_eq!(fields.exact(Field::ETH_SRC), Some(Mac(router).to_u64().into()));
+    assert_eq!(fields.exact(Field::ETH_DST), Some(a.mac.to_u64().into()));
+    // On its way to a pod of this node it was given the hardware addresses of the last hop.
+    let mut delivered = frame.clone();
+    delivered[..6].copy_from_slice(&[0x0e, 0, 0, 0, 0, 9]);
+    delivered[6..12].copy_from_slice(&ROUTER_MAC.0);
+    let fields = packet_fields(&too_big(&mut model, port, delivered, 1400).unwrap().0);
+    assert_eq!(fields.exact(Field::ETH_SRC), Some(ROUTER_MAC.to_u64().into()));
     assert_eq!(fields.exact(Field::ETH_DST), Some(a.mac.to_u64().into()));
     let from_nowhere = too_big(&mut model, 99, frame.clone(), 1400);
     assert_eq!(from_nowhere, None);

@@ -131,5 +131,6 @@ fn pod(row: &Interface) -> Option<LocalPod> {
         addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
         segment: None,
         rates: Rates::default(),
+        mtu: 0,
     })
 }

@@ -369,6 +369,7 @@ impl Book {
             addresses: attachment.addresses.clone(),
             segment: attachment.segment.clone(),
             rates: attachment.rates,
+            mtu: attachment.mtu,
         };
         let pod = port.map(pod);
         self.forget_pod(zone);
@@ -380,6 +381,15 @@ impl Book {
             self.pods.insert(zone, pod);
         }
         true
+    }
+
+    /// Gives an attachment another MTU.
+    pub fn set_mtu(&mut self, key: &AttachmentKey, mtu: u32) {
+        let Some(attachment) = self.attachments.get_mut(key) else { return };
+        attachment.mtu = mtu;
+        if let Some(pod) = self.pods.get_mut(&attachment.zone) {
+            pod.mtu = mtu;
+        }
     }
 
     /// Gives an attachment other limits.

@@ -190,6 +190,7 @@ impl Node {
         self.site.uplinks = segments::uplinks(&self.ports);
         self.site.carrier_mtu = self.config.carrier_mtu;
         self.site.largest_mtu = self.largest_mtu();
+        self.site.smallest_mtu = self.smallest_mtu();
         if self.up {
             let changes = self.static_flow_changes(&before);
             self.commit(changes);

@@ -4,7 +4,7 @@ use openflow::{FlowMod, FlowTable};
 
 use super::book::Attachment;
 use super::{AttachmentKey, Command, Errand, Node, SwitchCommand};
-use crate::pipeline::site::Rates;
+use crate::pipeline::site::{LocalPod, Rates};
 use crate::pipeline::statics::{forget_rates, pod_flows, pod_meters};
 
 impl Node {
@@ -35,6 +35,13 @@ impl Node {
         }
     }
 
+    /// What has to change in the flows of a pod that is as it was but for what it may send and receive.
+    pub(super) fn pod_flow_changes(&self, before: &LocalPod, after: &LocalPod) -> Vec<FlowMod> {
+        let had: FlowTable = pod_flows(&self.site, before).into_iter().collect();
+        let wanted: FlowTable = pod_flows(&self.site, after).into_iter().collect();
+        FlowTable::diff(&had, &wanted)
+    }
+
     fn set_rates(&mut self, key: &AttachmentKey, rates: Rates) {
         let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
         let before = self.pod_of_zone(zone);
@@ -43,9 +50,7 @@ impl Node {
         if !self.up {
             return;
         }
-        let had: FlowTable = pod_flows(&self.site, &before).into_iter().collect();
-        let wanted: FlowTable = pod_flows(&self.site, &after).into_iter().collect();
-        let flows: Vec<FlowMod> = FlowTable::diff(&had, &wanted);
+        let flows = self.pod_flow_changes(&before, &after);
         let meters = pod_meters(&after, self.config.punts_per_second);
         let task = self.errand(Errand::Commit);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));

@@ -75,6 +75,11 @@ impl Node {
         self.book.iter().map(|a| a.mtu.max(a.resizing.unwrap_or(0))).max().unwrap_or(0).max(self.host_mtu())
     }
 
+    /// The smallest packet size that a pod here takes, bytes.
+    pub(super) fn smallest_mtu(&self) -> Option<u32> {
+        self.book.iter().map(|a| a.mtu).filter(|mtu| *mtu > 0).min()
+    }
+
     /// The MTU of the node's own interface on the bridge: what every overlay carries.
     pub(super) fn host_mtu(&self) -> u32 {
         let overlays = self.world.networks().filter(|n| matches!(n.mode, Mode::Overlay { .. }));
@@ -84,7 +89,8 @@ impl Node {
     /// An attachment came, went or has another MTU: ways have to look at the size of packets only where one could be too
     /// large.
     pub(super) fn refresh_largest(&mut self, now: Instant) {
-        if self.largest_mtu() != self.site.largest_mtu {
+        let sizes = (self.smallest_mtu(), self.largest_mtu());
+        if sizes != (self.site.smallest_mtu, self.site.largest_mtu) {
             self.refresh_site(now);
         }
     }
@@ -131,13 +137,24 @@ impl Node {
             self.unsized_pods.insert(key.clone(), trouble);
             return self.refresh_largest(now);
         }
-        attachment.mtu = mtu;
         let leaving = attachment.is_leaving();
+        self.set_mtu(key, mtu);
         self.unsized_pods.remove(key);
         self.refresh_largest(now);
         if !leaving {
             self.rebook(key);
             self.resize(key, Resize::All, now);
+        }
+    }
+
+    fn set_mtu(&mut self, key: &AttachmentKey, mtu: u32) {
+        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
+        let before = self.pod_of_zone(zone);
+        self.book.set_mtu(key, mtu);
+        let (Some(before), Some(after)) = (before, self.pod_of_zone(zone)) else { return };
+        if self.up {
+            let flows = self.pod_flow_changes(&before, &after);
+            self.commit(flows);
         }
     }
 

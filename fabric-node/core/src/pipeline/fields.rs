@@ -7,7 +7,8 @@ use openflow::{Action, Ct, CtZone, Field, Match, Subfield};
 use policy::Family;
 
 use super::vocabulary::{
-    MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_ZONE_OUT, RETRY, Table, high_protocol,
+    MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_SCRATCH, REG_ZONE_OUT, RETRY, Table,
+    high_protocol, too_large,
 };
 
 /// Ethernet type of IPv4.
@@ -26,6 +27,8 @@ pub const UDP: u8 = 17;
 pub const SCTP: u8 = 132;
 /// IP protocol number of ICMPv6.
 pub const ICMPV6: u8 = 58;
+/// Bytes before the IP header of a frame without a tag.
+const ETHERNET_HEADER: u32 = 14;
 /// ICMPv6 type of a neighbour solicitation (RFC 4861 §4.3).
 pub const SOLICITATION: u8 = 135;
 /// ICMPv6 type of a neighbour advertisement (RFC 4861 §4.4).
@@ -225,4 +228,10 @@ pub fn commit_noted() -> Action {
 fn commit_with(zone: Field, exec: Vec<Action>) -> Action {
     let zone = CtZone::Field(Subfield::bits(zone, 0, 16));
     Action::Ct(Ct { commit: true, zone, exec, ..Ct::default() })
+}
+
+/// Notes whether an IP packet is larger than this, bytes, for the last table.
+pub fn check_size(mtu: u32) -> [Action; 2] {
+    let bytes = u16::try_from(mtu.saturating_add(ETHERNET_HEADER)).unwrap_or(u16::MAX);
+    [set(REG_SCRATCH, mtu), Action::CheckPktLarger { dst: too_large(), bytes }]
 }

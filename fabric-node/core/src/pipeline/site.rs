@@ -25,6 +25,8 @@ pub struct Site {
     pub path_mtus: BTreeMap<IpAddr, u32>,
     /// The largest MTU of this node's pods and of its own interface, bytes.
     pub largest_mtu: u32,
+    /// The smallest MTU of this node's pods, bytes; `None` without pods.
+    pub smallest_mtu: Option<u32>,
 }
 
 /// A kind of tunnel port.
@@ -122,9 +124,18 @@ impl Site {
         self.capacity(kind, peer).filter(|capacity| self.largest_mtu > *capacity)
     }
 
-    /// Whether there may be packets that a tunnel to some node does not carry.
+    /// The MTU of a pod of this node, where others here send packets that do not fit.
+    #[must_use]
+    pub fn limit_of(&self, pod: &LocalPod) -> Option<u32> {
+        Some(pod.mtu).filter(|mtu| (1..self.largest_mtu).contains(mtu))
+    }
+
+    /// Whether there may be packets that a tunnel to some node, or a pod of this node, does not take.
     #[must_use]
     pub fn may_overfill(&self, world: &World) -> bool {
+        if self.smallest_mtu.is_some_and(|mtu| (1..self.largest_mtu).contains(&mtu)) {
+            return true;
+        }
         let kinds: BTreeSet<Tunnel> =
             world.networks().filter_map(|n| self.tunnel_of(n)).map(|t| t.kind).collect();
         let others = world.nodes().filter(|node| node.name != self.node);
@@ -184,6 +195,8 @@ pub struct LocalPod {
     pub segment: Option<Segment>,
     /// Its limits.
     pub rates: Rates,
+    /// The largest IP packet that its device takes, bytes; 0 where that is not known.
+    pub mtu: u32,
 }
 
 impl LocalPod {

@@ -152,7 +152,8 @@ pub fn high_protocol() -> Subfield {
 }
 /// In `reg0`: the packet is of a segment, which [`REG_SEGMENT`] names: it came by the wire, or from a pod on it.
 pub const ON_SEGMENT: u32 = 0x8_0000;
-/// In `reg0`: the packet is larger than the tunnel that it is on its way to carries; [`REG_SCRATCH`] has the MTU, bytes.
+/// In `reg0`: the packet is larger than the tunnel, or the pod, that it is on its way to takes; [`REG_SCRATCH`] has the
+/// MTU, bytes.
 pub const TOO_LARGE: u32 = 0x800_0000;
 /// The same bit, as a place for the switch to note it in.
 #[must_use]
@@ -187,7 +188,8 @@ pub const REG_ZONE_OUT: Field = Field::REG1;
 pub const REG_OUTPUT: Field = Field::REG2;
 /// `reg3`: conntrack zone of the receiving pod; 0 where the receiver is no local pod.
 pub const REG_ZONE_IN: Field = Field::REG3;
-/// `reg4`: an address on its way from one field to another; the MTU of the tunnel that the packet is on its way to.
+/// `reg4`: an address on its way from one field to another; the MTU of the tunnel or the pod that the packet is on
+/// its way to.
 pub const REG_SCRATCH: Field = Field::REG4;
 /// `reg5`: the mark with which the sender's zone is committed.
 pub const REG_MARK: Field = Field::REG5;

@@ -83,6 +83,7 @@ impl Scene {
             addresses: pod.ips.clone(),
             segment: pod.ips.first().and_then(|ip| Segment::of(world.network_of(*ip)?)),
             rates: Rates { out: pod.annotations.egress_bandwidth, into: pod.annotations.ingress_bandwidth },
+            mtu: 0,
         });
         let local = Local(pods.collect());
         Scene { site, world, local }

@@ -7,13 +7,12 @@ use openflow::{Action, Field, Match};
 use policy::{Location, Mode, Name, Resident};
 
 use super::super::fields::{
-    clear_retry, destination, flags, from, go, host, set, set_flags, source, to_wire,
+    check_size, clear_retry, destination, flags, from, go, host, set, set_flags, source, to_wire,
 };
 use super::super::site::TunnelPort;
 use super::super::statics::to_host;
 use super::super::vocabulary::{
-    Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SCRATCH, REG_SEGMENT, RETRY, TO_NODE, Table, octets,
-    stable_id, too_large,
+    Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SEGMENT, RETRY, TO_NODE, Table, octets, stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
 use super::{Context, Pods};
@@ -157,9 +156,6 @@ fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
     context.pods.by_address(address).is_some() || context.site.addresses.contains(&address)
 }
 
-/// Bytes before the IP header of a packet on its way into a tunnel.
-const ETHERNET_HEADER: u32 = 14;
-
 /// What tells the way from others, and the actions.
 fn to_peer<P>(
     peer: IpAddr,
@@ -184,9 +180,7 @@ fn to_peer<P>(
     ];
     if let Some(limit) = context.site.limit(tunnel.kind, peer) {
         way.extend(limit.to_be_bytes());
-        actions.push(set(REG_SCRATCH, limit));
-        let bytes = u16::try_from(limit + ETHERNET_HEADER).unwrap_or(u16::MAX);
-        actions.push(Action::CheckPktLarger { dst: too_large(), bytes });
+        actions.extend(check_size(limit));
     }
     actions.push(go(Table::Output));
     (way, actions)

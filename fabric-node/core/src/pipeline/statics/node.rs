@@ -252,7 +252,7 @@ fn output(site: &Site, world: &World) -> Vec<Flow> {
     flows
 }
 
-/// Packets that the tunnel they are on their way to does not carry: their head goes to the agent, which tells the sender.
+/// Packets that the tunnel or the pod they are on their way to does not take: their head goes to the agent, which tells the sender.
 fn oversize(site: &Site, world: &World) -> Option<Flow> {
     let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
     let tell = vec![Action::Meter(OVERSIZE_METER), Action::Controller(head)];

@@ -7,7 +7,8 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::Family;
 
 use super::super::fields::{
-    ETH_ARP, SOLICITATION, clear_retry, destination, discovery, flags, go, host, set, source, track,
+    ETH_ARP, SOLICITATION, check_size, clear_retry, destination, discovery, flags, go, host, set, source,
+    track,
 };
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
@@ -37,7 +38,7 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
             flows.extend(pod_on_segment(pod, number));
         }
     }
-    flows.extend(pod.addresses.iter().map(|address| deliver(pod, *address)));
+    flows.extend(pod.addresses.iter().map(|address| deliver(site, pod, *address)));
     flows.extend(count_received(pod));
     flows.extend(punt(pod));
     flows
@@ -119,8 +120,8 @@ fn guard_discovery(pod: &LocalPod) -> Vec<Flow> {
 }
 
 /// The last hop, static: established traffic to a local pod never needs the agent. From one segment to another the way
-/// is that of the company's router.
-fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
+/// is that of the company's router. Others here may send packets that the pod's device would drop without a word.
+fn deliver(site: &Site, pod: &LocalPod, address: IpAddr) -> Flow {
     let arrived = if pod.segment.is_some() { flags(0, ON_SEGMENT) } else { Match::new() };
     own(
         pod,
@@ -136,6 +137,7 @@ fn deliver(pod: &LocalPod, address: IpAddr) -> Flow {
             set(REG_ZONE_IN, u32::from(pod.zone)),
         ]
         .into_iter()
+        .chain(site.limit_of(pod).into_iter().flat_map(check_size))
         .chain(size_received(pod))
         .chain([track(REG_ZONE_IN, Table::StateIn)])
         .collect(),
