@@ -180,14 +180,20 @@ impl Node {
         each.filter_map(|(attachment, ip)| self.misplaced_one(attachment, ip)).collect()
     }
 
+    /// The ranges of the workload of an attachment; `None` where its pod is gone or made anew, and nobody knows them.
+    fn ranges_of(&self, attachment: &Attachment) -> Option<&[IpRange]> {
+        let Some(ident) = &attachment.pod else { return Some(&[]) };
+        let pod = self.world.pod(&ident.reference()).filter(|pod| ident.is_uid(&pod.uid))?;
+        Some(&pod.annotations.ip_ranges)
+    }
+
     fn misplaced_one(&self, attachment: &Attachment, ip: IpAddr) -> Option<String> {
         let of = &attachment.network;
         let fault = match self.world.network(of) {
             None => format!("Network {of} is not in force"),
             Some(network) if !network.contains(ip) => format!("it is outside of Network {of}"),
             Some(network) => {
-                let pod = attachment.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
-                let ranges = pod.map(|pod| pod.annotations.ip_ranges.as_slice()).unwrap_or_default();
+                let ranges = self.ranges_of(attachment)?;
                 let asked_for = attachment.fixed.contains(&ip) && network.reserved(ip).is_none();
                 if asked_for || may_have(network, ranges, ip) {
                     return None;
