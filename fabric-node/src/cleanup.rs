@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use fabric_node::attach::wire;
 use fabric_node::config::NodeConfig;
 use fabric_node::{host, ports, uplinks};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 
 /// What was removed, and what could not be.
 #[derive(Debug, Default)]
@@ -16,9 +19,15 @@ pub struct Report {
     pub left: Vec<String>,
 }
 
-/// Whether an agent runs on this node: its socket answers.
+/// Whether an agent runs on this node: its socket answers, and whoever listens there is alive. The socket of one that was
+/// killed lives on for a moment in a program that it had just started.
 pub fn agent_runs(config: &NodeConfig) -> bool {
-    UnixStream::connect(config.agent_socket()).is_ok()
+    let Ok(stream) = UnixStream::connect(config.agent_socket()) else { return false };
+    match getsockopt(&stream, PeerCredentials) {
+        // 0 stands for a process of another namespace.
+        Ok(listener) if listener.pid() > 0 => Path::new(&format!("/proc/{}", listener.pid())).exists(),
+        _ => true,
+    }
 }
 
 /// Takes everything off. NICs come first, so that the host has its network back whatever happens to the rest. It goes

@@ -165,7 +165,11 @@ fn database_away(trial: &mut Trial) {
 
 /// Ports of containers on `br-fabric`.
 fn ports(trial: &Trial, node: &str) -> usize {
-    trial.vsctl(node, &["list-ports", BRIDGE_FABRIC]).lines().filter(|port| *port != "fabric-vxlan").count()
+    trial
+        .vsctl(node, &["list-ports", BRIDGE_FABRIC])
+        .lines()
+        .filter(|port| !port.starts_with("fabric-"))
+        .count()
 }
 
 fn agent_pid(trial: &Trial, node: &str) -> String {
