@@ -187,7 +187,7 @@ impl Run<'_> {
     fn kill(&self, done: impl Fn() -> bool) -> usize {
         let (mut random, mut kills) = (Random(SEED), 0);
         while !done() {
-            thread::sleep(Duration::from_millis(500 + random.below(700) as u64));
+            thread::sleep(Duration::from_millis(250 + random.below(400) as u64));
             let before: BTreeSet<String> = claims(self.trial).into_keys().collect();
             let Some(node) = self.next_claim(&before, &done) else { continue };
             self.trial.lab.kill_agent(&node).unwrap();

@@ -225,7 +225,7 @@ impl Traffic {
             let (sent, unanswered) = echoes.count();
             lost.push(format!("{unanswered}/{sent}"));
             let most = usize::try_from(MOMENT.as_millis() / PACE.as_millis()).unwrap();
-            if unanswered > most || sent <= most {
+            if unanswered > most || sent <= most / 2 {
                 faults.push(format!("{what}: {unanswered} of {sent} echoes are lost"));
             }
         }

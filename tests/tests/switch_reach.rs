@@ -194,10 +194,12 @@ enum First {
 }
 
 fn first_try(netns: &str, to: IpAddr) -> First {
+    let sent_again = || traffic::counter(netns, "TcpExt", "TCPSynRetrans").unwrap();
+    let before = sent_again();
     let began = Instant::now();
     let output = netns::output_in(netns, &mut command(["nc", "-d", &to.to_string(), PORT]), &[]).unwrap();
     let took = began.elapsed();
-    let again = traffic::counter(netns, "TcpExt", "TCPSynRetrans").unwrap();
+    let again = sent_again() - before;
     if output.stdout != b"answer\n" {
         First::Failed(format!("{to}: {took:?}, {output:?}"))
     } else if again > 0 || took >= NO_RETRANSMISSION {
