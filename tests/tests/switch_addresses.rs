@@ -301,7 +301,7 @@ impl Run<'_> {
             "{OPERATIONS} creates and deletes in {took:.1?} with {kills} kills: {created} pods came, {failed:?} tries \
              failed, {returned} pods came back to their addresses"
         );
-        assert!(kills >= 10 && *returned >= 10 && *created >= OPERATIONS / 4, "it was too quiet");
+        assert!(kills >= 5 && *returned >= 10 && *created >= OPERATIONS / 4, "it was too quiet");
         assert!(failed.get("agent away").is_some_and(|times| *times >= 5), "nobody met a killed agent");
     }
 }
