@@ -94,9 +94,10 @@ pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) 
     if here || to.is_multicast() || to.is_loopback() || !context.site.has_uplink_of(segment) {
         return None;
     }
-    let prefix = match context.world.locate(to) {
-        Location::Outside => outside(to, context),
-        Location::Pod { .. } | Location::Node(_) | Location::Vacant { .. } => host(to),
+    let (prefix, node) = match context.world.locate(to) {
+        Location::Outside => (outside(to, context), 0),
+        Location::Node(_) => (host(to), TO_NODE),
+        Location::Pod { .. } | Location::Vacant { .. } => (host(to), 0),
     };
     let asked = if is_judged_beyond(to, context) { PEER } else { 0 };
     let id = stable_id(&[
@@ -105,12 +106,11 @@ pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) 
         &octets(prefix.addr()),
         &[prefix.prefix_len()],
         &asked.to_be_bytes(),
-        &[u8::from(matches!(context.world.locate(to), Location::Node(_)))],
+        &[u8::from(node != 0)],
     ]);
     let from_pod = flags(Origin::Pod.bit(), Origin::Pod.bit() | asked).with(REG_SEGMENT, segment);
     let mut flow = lasting(Kind::Route, id, Table::Route, destination(from_pod, prefix));
-    let to_node = matches!(context.world.locate(to), Location::Node(_));
-    flow.actions = vec![set_flags(if to_node { TO_NODE } else { 0 }, RETRY | TO_NODE)];
+    flow.actions = vec![set_flags(node, RETRY | TO_NODE)];
     flow.actions.extend(to_wire(segment));
     flow.actions.extend([set(REG_OUTPUT, segment >> 16), go(Table::Output)]);
     Some(Decision::plain(flow, true))

@@ -48,6 +48,16 @@ fn flow(kind: Kind, id: u64, table: Table, priority: u16, matches: Match, action
     Flow { table: table.id(), priority, cookie: Cookie::new(kind, id).0, matches, actions, ..Flow::default() }
 }
 
+/// A flow of the node itself.
+fn of_node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Node, 0, table, priority, matches, actions)
+}
+
+/// A flow of one pod.
+fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
+    flow(Kind::Pod, u64::from(pod.zone), table, priority, matches, actions)
+}
+
 fn drop_for(cause: Cause, table: Table, priority: u16, matches: Match) -> Flow {
     Flow { table: table.id(), priority, cookie: Cookie::cause(cause).0, matches, ..Flow::default() }
 }

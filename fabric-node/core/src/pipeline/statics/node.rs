@@ -12,14 +12,14 @@ use super::super::fields::{
 };
 use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
-    ANSWER, COMMIT, Cause, DHCP_CLIENT, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, Kind, LOG_METER,
+    ANSWER, COMMIT, Cause, DHCP_CLIENT, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, LOG_METER,
     ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, OVERSIZE_METER, Origin, PROBE_METER, REG_FLAGS, REG_OUTPUT,
     REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT,
     priority,
 };
 use super::pod::{ask, punt_meter};
 use super::segment::segment_flows;
-use super::{drop_for, flow, miss};
+use super::{drop_for, miss, of_node};
 
 /// The id that stands in the `ct_label` of conversations that the node's own rules allow.
 pub const OWN_NODE: u64 = 1;
@@ -36,8 +36,8 @@ pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item =
     flows.extend(ingress(site));
     flows.extend(output(site, world));
     flows.push(miss(Table::Egress, 0, 0));
-    flows.push(node(Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
-    flows.push(node(Table::Punt, priority::CAUSE, from(Origin::Tunnel), ask(TUNNEL_METER)));
+    flows.push(of_node(Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
+    flows.push(of_node(Table::Punt, priority::CAUSE, from(Origin::Tunnel), ask(TUNNEL_METER)));
     flows
 }
 
@@ -50,13 +50,9 @@ pub fn node_meters(rate: u32) -> Vec<MeterMod> {
         .collect()
 }
 
-fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
-    flow(Kind::Node, 0, table, priority, matches, actions)
-}
-
 fn classify(site: &Site) -> Vec<Flow> {
     let arrives = |in_port: u32, origin: Origin| {
-        node(
+        of_node(
             Table::Classify,
             priority::STATIC,
             Match::new().with(Field::IN_PORT, in_port),
@@ -95,7 +91,7 @@ fn guard(world: &World) -> Vec<Flow> {
         drop_for(Cause::SpoofedIpv6, table, priority::CAUSE, ip(pod(), Family::V6)),
         drop_for(Cause::Protocol, table, priority::DEFAULT + 1, pod()),
         // The host's next hops are permanent neighbours of its, so it asks for none.
-        node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Route)]),
+        of_node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Route)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
     let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
@@ -113,7 +109,7 @@ fn neighbour() -> Vec<Flow> {
     let reply = Action::Output { port: port::IN_PORT, max_len: 0 };
     let answer_flag = discovery(Match::new().with_mask(REG_FLAGS, ANSWER, ANSWER), ADVERTISEMENT);
     vec![
-        node(
+        of_node(
             table,
             priority::STATIC,
             request,
@@ -130,7 +126,7 @@ fn neighbour() -> Vec<Flow> {
             ],
         ),
         // The option becomes a target address only after the type has changed (RFC 4861 §4.6.1), hence two steps.
-        node(
+        of_node(
             table,
             priority::STATIC,
             discovery(flags(0, ANSWER | ON_SEGMENT), SOLICITATION),
@@ -144,7 +140,7 @@ fn neighbour() -> Vec<Flow> {
                 go(table),
             ],
         ),
-        node(
+        of_node(
             table,
             priority::STATIC,
             answer_flag,
@@ -167,11 +163,11 @@ fn conversations() -> Vec<Flow> {
     {
         let known = Match::new().with_mask(Field::CT_STATE, tracked, tracked | state::NEW | invalid);
         let known = known.with_mask(Field::CT_MARK, JUDGED, JUDGED);
-        flows.push(node(table, priority::STATIC, known, vec![go(judged)]));
+        flows.push(of_node(table, priority::STATIC, known, vec![go(judged)]));
         let bad = Match::new().with_mask(Field::CT_STATE, invalid | tracked, invalid | tracked);
         flows.push(drop_for(Cause::Invalid, table, priority::CAUSE, bad));
         let valid = Match::new().with_mask(Field::CT_STATE, tracked, tracked | invalid);
-        flows.push(node(table, priority::DEFAULT, valid, vec![note_protocol(), go(rest)]));
+        flows.push(of_node(table, priority::DEFAULT, valid, vec![note_protocol(), go(rest)]));
     }
     flows
 }
@@ -184,7 +180,7 @@ fn route(site: &Site) -> Vec<Flow> {
     ];
     if let Some(mac) = site.local_mac {
         for address in &site.addresses {
-            flows.push(node(
+            flows.push(of_node(
                 Table::Route,
                 priority::STATIC,
                 destination(Match::new(), host(*address)),
@@ -211,7 +207,7 @@ pub fn to_host(local_mac: openflow::Mac) -> Vec<Action> {
 fn ingress(site: &Site) -> Vec<Flow> {
     let mut flows = vec![miss(Table::Ingress, 0, 0)];
     for address in &site.addresses {
-        flows.push(node(
+        flows.push(of_node(
             Table::Ingress,
             priority::STATIC,
             forward(source(flags(Origin::Host.bit(), Origin::Host.bit() | HIGH_PROTOCOL), host(*address))),
@@ -242,12 +238,12 @@ fn output(site: &Site, world: &World) -> Vec<Flow> {
     let send = Action::OutputReg { src: Subfield::bits(REG_OUTPUT, 0, 16), max_len: 0xffff };
     let mut flows: Vec<Flow> =
         tunnels.map(|tunnel| drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)).collect();
-    flows.push(node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]));
+    flows.push(of_node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]));
     flows.extend(oversize(site, world));
     for family in Family::ALL {
         let noted = ip(flags(COMMIT, COMMIT), family);
         let actions = vec![set_flags(0, COMMIT), commit_noted(), send.clone()];
-        flows.push(node(Table::Output, priority::STATIC, noted, actions));
+        flows.push(of_node(Table::Output, priority::STATIC, noted, actions));
     }
     flows
 }
@@ -257,5 +253,5 @@ fn oversize(site: &Site, world: &World) -> Option<Flow> {
     let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
     let tell = vec![Action::Meter(OVERSIZE_METER), Action::Controller(head)];
     let too_large = flags(TOO_LARGE, TOO_LARGE);
-    site.may_overfill(world).then(|| node(Table::Output, priority::FIRST + 1, too_large, tell))
+    site.may_overfill(world).then(|| of_node(Table::Output, priority::FIRST + 1, too_large, tell))
 }

@@ -12,12 +12,12 @@ use super::super::fields::{
 };
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
-    Cause, Kind, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
+    Cause, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
     RateMeters, Table, meter_in, meter_out, priority, rate_in, rate_out,
 };
 use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
-use super::{drop_for, flow};
+use super::{drop_for, own};
 
 /// Static flows of one local pod.
 ///
@@ -49,10 +49,6 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
 pub fn pod_meters(pod: &LocalPod, rate: u32) -> Vec<MeterMod> {
     let punts = [meter_out(pod.zone), meter_in(pod.zone)];
     punts.into_iter().flat_map(|id| punt_meter(id, rate)).chain(rate_meters(pod)).collect()
-}
-
-fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
-    flow(Kind::Pod, u64::from(pod.zone), table, priority, matches, actions)
 }
 
 fn by_port(pod: &LocalPod) -> Match {

@@ -31,7 +31,7 @@ use super::super::vocabulary::{
     REG_FLAGS, REG_OUTPUT, REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
 };
 use super::rates::size_received;
-use super::{drop_for, flow};
+use super::{drop_for, flow, of_node, own};
 
 /// ICMPv6 type of a query for multicast listeners (RFC 2710 §3, RFC 3810 §5.1).
 const QUERY: u8 = 130;
@@ -66,20 +66,20 @@ pub fn segment_flows<'a>(
     }
     let mut flows = wire(site, world);
     for (number, pods) in segments {
-        flows.push(node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
+        flows.push(of_node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
         let everybody: Vec<u32> = pods.iter().map(|pod| pod.port).collect();
         let networks = || world.networks().filter(|network| is_of(site, network, number));
         let cidrs: Vec<IpNet> = networks().flat_map(|network| network.cidrs.iter().copied()).collect();
         let group = || Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
         for heard in [group().with(Field::ETH_TYPE, ETH_ARP), destination(group(), link_scope())] {
-            flows.push(node(Table::Neighbour, priority::SEGMENT, heard, to_all(number, &everybody)));
+            flows.push(of_node(Table::Neighbour, priority::SEGMENT, heard, to_all(number, &everybody)));
         }
         flows.extend(on_link(number, &cidrs));
         let open = pods.iter().filter(|pod| pod.addresses.iter().all(|address| world.is_open(*address)));
         let open: Vec<u32> = open.map(|pod| pod.port).collect();
         for several in groups(&cidrs) {
             let matches = destination(group(), several);
-            flows.push(node(Table::Route, priority::SEGMENT, matches, to_all(number, &open)));
+            flows.push(of_node(Table::Route, priority::SEGMENT, matches, to_all(number, &open)));
         }
     }
     flows
@@ -109,7 +109,7 @@ fn on_link(number: u32, cidrs: &[IpNet]) -> Vec<Flow> {
     let v6 = cidrs.iter().copied().filter(|cidr| cidr.addr().is_ipv6());
     std::iter::once(from_pod().with(Field::ETH_TYPE, ETH_ARP))
         .chain(v6.chain([link_local]).map(|prefix| destination(from_pod(), prefix)))
-        .map(|matches| node(Table::Neighbour, priority::CAUSE, matches, out_by_wire(number)))
+        .map(|matches| of_node(Table::Neighbour, priority::CAUSE, matches, out_by_wire(number)))
         .collect()
 }
 
@@ -122,8 +122,8 @@ fn wire(site: &Site, world: &World) -> Vec<Flow> {
         ip(flags(pod, pod), Family::V6).with(Field::IP_PROTO, UDP).with(Field::UDP_DST, DHCPV6_CLIENT);
     let query = destination(discovery(arrived(), QUERY).with(Field::IP_TTL, ONE_HOP), link_scope());
     let mut flows = vec![
-        node(table, priority::CAUSE, arrived().with(Field::ETH_TYPE, ETH_ARP), vec![go(Table::Neighbour)]),
-        node(table, priority::DISCOVERY, query, vec![go(Table::Neighbour)]),
+        of_node(table, priority::CAUSE, arrived().with(Field::ETH_TYPE, ETH_ARP), vec![go(Table::Neighbour)]),
+        of_node(table, priority::DISCOVERY, query, vec![go(Table::Neighbour)]),
         drop_for(Cause::DhcpServer, table, priority::FIRST, serves),
         drop_for(Cause::WireStray, table, priority::DEFAULT + 1, arrived()),
         drop_for(Cause::WireStray, Table::Neighbour, priority::DEFAULT, arrived()),
@@ -131,7 +131,7 @@ fn wire(site: &Site, world: &World) -> Vec<Flow> {
     ];
     for kind in [SOLICITATION, ADVERTISEMENT] {
         let matches = discovery(arrived(), kind).with(Field::IP_TTL, ON_LINK);
-        flows.push(node(table, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]));
+        flows.push(of_node(table, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]));
     }
     let single = flags(ON_SEGMENT, ON_SEGMENT).with_mask(Field::ETH_DST, GROUP, GROUP);
     flows.push(drop_for(Cause::Multicast, Table::Route, priority::OFF_SEGMENT + 1, single));
@@ -140,7 +140,7 @@ fn wire(site: &Site, world: &World) -> Vec<Flow> {
         flows.push(drop_for(Cause::Multicast, Table::Route, priority::OFF_SEGMENT, matches));
     }
     for family in Family::ALL {
-        flows.push(node(table, priority::CAUSE, ip(arrived(), family), vec![go(Table::Route)]));
+        flows.push(of_node(table, priority::CAUSE, ip(arrived(), family), vec![go(Table::Route)]));
     }
     let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
     let inside = overlays.flat_map(|network| network.cidrs.iter().copied());
@@ -246,14 +246,6 @@ pub fn pod_on_segment(pod: &LocalPod, number: u32) -> Vec<Flow> {
     }
     flows.extend(asked(pod, number));
     flows
-}
-
-fn own(pod: &LocalPod, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
-    flow(Kind::Pod, u64::from(pod.zone), table, priority, matches, actions)
-}
-
-fn node(table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {
-    flow(Kind::Node, 0, table, priority, matches, actions)
 }
 
 /// Packets of a segment, of an origin.
