@@ -9,5 +9,6 @@ pub mod lab;
 pub mod office;
 pub mod oracle;
 pub mod probe;
+pub mod random;
 pub mod traffic;
 pub mod trial;

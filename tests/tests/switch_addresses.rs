@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use fabric_tests::lab::cni::Attachment;
 use fabric_tests::lab::record::PodRecord;
 use fabric_tests::lab::{cni, find_program, netns, pods};
+use fabric_tests::random::Random;
 use fabric_tests::trial::manifest::network;
 use fabric_tests::trial::{Trial, holds_within, pod_of};
 use serde_json::{Value, json};
@@ -303,17 +304,5 @@ impl Run<'_> {
         );
         assert!(kills >= 5 && *returned >= 10 && *created >= OPERATIONS / 4, "it was too quiet");
         assert!(failed.get("agent away").is_some_and(|times| *times >= 5), "nobody met a killed agent");
-    }
-}
-
-/// xorshift64 (Marsaglia 2003): the same order for the same seed and the same luck of threads.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }

@@ -14,6 +14,7 @@ use fabric_tests::lab::command::command;
 use fabric_tests::lab::node::BRIDGE_FABRIC;
 use fabric_tests::lab::record::PodRecord;
 use fabric_tests::lab::{netns, pods};
+use fabric_tests::random::Random;
 use fabric_tests::trial::manifest::{network, pod};
 use fabric_tests::trial::{Trial, holds_within, pod_of};
 use serde_json::json;
@@ -246,16 +247,4 @@ fn reachable(trial: &Trial, record: &PodRecord, when: &str) -> usize {
         sent.and_then(|number| number.parse::<usize>().ok()).unwrap() - 1
     });
     lost.sum()
-}
-
-/// xorshift64 (Marsaglia 2003): the same order for the same seed and the same luck of threads.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
 }
