@@ -8,8 +8,8 @@
 # and those that came with them are disabled.
 set -eu
 
-demo="build-essential openvswitch-switch iproute2 ethtool iputils-ping procps"
-test="$demo openvswitch-testcontroller iputils-arping tcpdump iperf3 netcat-openbsd nftables containernetworking-plugins"
+demo="build-essential openvswitch-switch iproute2 ethtool nftables iputils-ping procps"
+test="$demo openvswitch-testcontroller iputils-arping tcpdump iperf3 netcat-openbsd containernetworking-plugins"
 
 case "${1:-}" in
 demo) wanted=$demo ;;
