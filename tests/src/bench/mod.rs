@@ -8,6 +8,7 @@ mod bed;
 mod cni;
 mod first;
 mod frames;
+mod lan;
 mod line;
 mod packets;
 mod plain;
@@ -20,11 +21,13 @@ mod restart;
 mod stats;
 mod switch;
 mod throughput;
+mod way;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use serde_json::{Map, json};
 
 use crate::lab::{Lab, LabError, Spec, interrupt};
 use report::Row;
@@ -93,7 +96,7 @@ fn run(cli: &Cli) -> Result<Vec<Row>, LabError> {
     let wanted = |part: Part| cli.parts.is_empty() || cli.parts.contains(&part);
     let mut rows = Vec::new();
     if [Part::First, Part::Cni, Part::Throughput].into_iter().any(wanted) {
-        let mut lab = Lab::up(&Spec::for_test("bench", 2)?)?;
+        let mut lab = lab_with_a_lan()?;
         let plain = plain::Plain::up(2)?;
         pods::attach(&mut lab)?;
         if wanted(Part::First) {
@@ -121,6 +124,16 @@ fn run(cli: &Cli) -> Result<Vec<Row>, LabError> {
         rows.extend(policy::measure()?);
     }
     Ok(rows)
+}
+
+/// A lab of two nodes that are on the network of the VLAN as well.
+fn lab_with_a_lan() -> Result<Lab, LabError> {
+    let networks = json!({ way::PHYSICAL: { "nic": lan::NIC } });
+    let config = Map::from_iter([("physicalNetworks".to_owned(), networks)]);
+    let lab = Lab::up_without_agents(&Spec { config, ..Spec::for_test("bench", 2)? })?;
+    lan::lay(&lab)?;
+    lab.start_agents()?;
+    Ok(lab)
 }
 
 /// The agent on a switch that is played.

@@ -1,19 +1,22 @@
 //! The peer: the same Open vSwitch without Fabric, in a lab of its own.
 //!
-//! `br-normal` forwards with NORMAL and joins its two nodes by VXLAN; `br-learn` asks
-//! `ovs-testcontroller` about every conversation, which answers with a flow that matches
-//! it exactly.
+//! `br-normal` forwards with NORMAL on one node. For each way between nodes there is a bridge of its own, again with
+//! NORMAL: its pods, and a tunnel to the other node; for the VLAN the NIC, and its pods on access ports. `br-learn` asks
+//! `ovs-testcontroller` about every conversation, which answers with a flow that matches it exactly.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use super::lan;
+use super::way::{VLAN, Way};
 use crate::lab::command::{command, run};
+use crate::lab::wire::plain_checksums;
 use crate::lab::{Lab, LabError, Node, Spec, netns, switch};
 
-/// MTU of every pod here and of Fabric's pods: that of the wire less the encapsulation.
-const MTU: u32 = 1450;
-/// Forwards with NORMAL.
+/// MTU of the pods of one node, bytes, as that of Fabric's beside them.
+const MTU: u32 = Way::Vxlan.mtu();
+/// Forwards with NORMAL on one node.
 const NORMAL: &str = "br-normal";
 /// Asks its controller.
 const LEARN: &str = "br-learn";
@@ -34,8 +37,8 @@ pub struct Place {
 pub struct Plain {
     lab: Lab,
     controller: Child,
-    /// Two pods of one node behind NORMAL, and one of another node.
-    pub normal: [Place; 3],
+    /// Two pods of one node behind NORMAL.
+    pub normal: [Place; 2],
     /// Two pods of one node behind the controller.
     pub learn: [Place; 2],
 }
@@ -48,24 +51,29 @@ impl Plain {
     pub fn up(nodes: usize) -> Result<Self, LabError> {
         let lab = Lab::up(&Spec { agents: false, ..Spec::for_test("plain", nodes)? })?;
         let (near, far) = (lab.node("n1")?.clone(), lab.node("n2")?.clone());
-        normal_bridge(&near, &far)?;
-        normal_bridge(&far, &near)?;
-        let socket = near.directory.join("controller.sock");
-        let mut program = command(["ovs-testcontroller"]);
-        program.envs(switch::environment(&near)).arg(format!("punix:{}", socket.display()));
-        program.args(["-vconsole:off", "-vsyslog:off"]);
-        let controller = netns::spawn_in(&near.namespace, &mut program)?;
-        wait("the socket of ovs-testcontroller", || Ok(socket.exists()))?;
-        bridge(
-            &near,
-            LEARN,
-            "secure",
-            &["--", "set-controller", LEARN, &format!("unix:{}", socket.display())],
-        )?;
-        let place = |node, bridge, number| pod(&lab, node, bridge, number);
-        let normal = [place(&near, NORMAL, 1)?, place(&near, NORMAL, 2)?, place(&far, NORMAL, 3)?];
-        let learn = [place(&near, LEARN, 4)?, place(&near, LEARN, 5)?];
+        let controller = learning_bridge(&near)?;
+        let plain =
+            |name: &str, number| Seat { bridge: name.to_owned(), net: 0, number, mtu: MTU, tag: None };
+        bridge(&near, NORMAL, "standalone", &[])?;
+        let place = |name, number| plain(name, number).fill(&lab, &near);
+        let (normal, learn) = ([place(NORMAL, 1)?, place(NORMAL, 2)?], [place(LEARN, 3)?, place(LEARN, 4)?]);
+        lan::lay(&lab)?;
+        for way in Way::ALL {
+            join(way, &near, &far)?;
+            join(way, &far, &near)?;
+            Seat::on(way, 1).fill(&lab, &near)?;
+            Seat::on(way, 2).fill(&lab, &far)?;
+        }
         Ok(Self { lab, controller, normal, learn })
+    }
+
+    /// The pods at both ends of a way, with their addresses of one family.
+    pub fn ends(&self, way: Way, six: bool) -> [Place; 2] {
+        [1, 2].map(|number| {
+            let seat = Seat::on(way, number);
+            let [four_ip, six_ip] = seat.addresses();
+            Place { netns: seat.namespace(&self.lab), ip: if six { six_ip } else { four_ip } }
+        })
     }
 
     /// The namespace of its first node, where a reference plugin makes its own bridge.
@@ -95,48 +103,103 @@ fn bridge(node: &Node, name: &str, fail_mode: &str, more: &[&str]) -> Result<(),
     run(&mut switch::vsctl(node, &["--timeout=20"], &[&words[..], more].concat())).map(drop)
 }
 
-fn normal_bridge(node: &Node, peer: &Node) -> Result<(), LabError> {
+/// The bridge of the controller, and that.
+fn learning_bridge(node: &Node) -> Result<Child, LabError> {
+    let socket = node.directory.join("controller.sock");
+    let mut program = command(["ovs-testcontroller"]);
+    program.envs(switch::environment(node)).arg(format!("punix:{}", socket.display()));
+    program.args(["-vconsole:off", "-vsyslog:off"]);
+    let controller = netns::spawn_in(&node.namespace, &mut program)?;
+    wait("the socket of ovs-testcontroller", || Ok(socket.exists()))?;
+    let target = format!("unix:{}", socket.display());
+    bridge(node, LEARN, "secure", &["--", "set-controller", LEARN, &target])?;
+    Ok(controller)
+}
+
+/// The bridge of a way on a node, with what leads to the other node.
+fn join(way: Way, node: &Node, peer: &Node) -> Result<(), LabError> {
+    let (name, port) = (bridge_of(way), format!("{}0", way.word()));
     let [remote, _] = peer.addresses();
-    let remote = format!("options:remote_ip={remote}");
-    let tunnel =
-        ["--", "add-port", NORMAL, "vxlan0", "--", "set", "Interface", "vxlan0", "type=vxlan", &remote];
-    bridge(node, NORMAL, "standalone", &tunnel)
+    let (kind, remote) = (format!("type={}", way.word()), format!("options:remote_ip={remote}"));
+    let key = format!("options:key={}", way.number());
+    let tunnel = ["--", "add-port", &name, &port, "--", "set", "Interface", &port, &kind, &remote, &key];
+    let nic = ["--", "add-port", &name, lan::NIC];
+    bridge(node, &name, "standalone", if way == Way::Vlan { &nic } else { &tunnel })
 }
 
-/// A pod on a bridge: a veth pair, as Fabric makes one, and neighbours that are known.
-fn pod(lab: &Lab, node: &Node, bridge: &str, number: u8) -> Result<Place, LabError> {
-    let namespace = lab.layout().name.pod(&format!("plain/{number}"));
-    netns::add([namespace.as_str()])?;
-    netns::sysctl(&namespace, &[("net/ipv6/conf/default/disable_ipv6", "1")])?;
-    let device = format!("pod{number}");
-    netns::batch(
-        &node.namespace,
-        &format!(
-            "link add {device} mtu {MTU} type veth peer name eth0 mtu {MTU} netns {namespace}\nlink set {device} up\n"
-        ),
-    )?;
-    let neighbours: String = (1..=5).filter(|other| *other != number).map(neighbour).collect();
-    let mac = mac(number);
-    let ip = ip(number);
-    netns::batch(
-        &namespace,
-        &format!("link set eth0 address {mac} up\naddr add {ip}/24 dev eth0\n{neighbours}"),
-    )?;
-    netns::run_in(&namespace, &mut command(["ethtool", "-K", "eth0", "tx", "off"]))?;
-    run(&mut switch::vsctl(node, &["--timeout=20"], &["add-port", bridge, &device]))?;
-    Ok(Place { netns: namespace, ip: ip.into() })
+fn bridge_of(way: Way) -> String {
+    format!("br-{}", way.word())
 }
 
-fn neighbour(number: u8) -> String {
-    format!("neigh add {} lladdr {} dev eth0 nud permanent\n", ip(number), mac(number))
+/// Where a pod goes, and who it is.
+struct Seat {
+    bridge: String,
+    /// Part of the addresses: pods of one net know each other.
+    net: u8,
+    number: u8,
+    mtu: u32,
+    /// VLAN of its port.
+    tag: Option<u16>,
 }
 
-fn ip(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 78, 0, number)
-}
+impl Seat {
+    /// At an end of a way.
+    fn on(way: Way, number: u8) -> Self {
+        let tag = (way == Way::Vlan).then_some(VLAN);
+        Self { bridge: bridge_of(way), net: way.number(), number, mtu: way.mtu(), tag }
+    }
 
-fn mac(number: u8) -> String {
-    format!("02:78:00:00:00:{number:02x}")
+    fn namespace(&self, lab: &Lab) -> String {
+        lab.layout().name.pod(&format!("plain/{}/{}", self.net, self.number))
+    }
+
+    fn addresses(&self) -> [IpAddr; 2] {
+        let (net, number) = (self.net, self.number);
+        let six = Ipv6Addr::new(0xfd78, 0, 0, net.into(), 0, 0, 0, number.into());
+        [Ipv4Addr::new(10, 78, net, number).into(), six.into()]
+    }
+
+    fn mac(&self) -> String {
+        format!("02:78:00:00:{:02x}:{:02x}", self.net, self.number)
+    }
+
+    /// Makes the pod: a veth pair, as Fabric makes one, and neighbours that are known.
+    fn fill(self, lab: &Lab, node: &Node) -> Result<Place, LabError> {
+        let (namespace, mtu) = (self.namespace(lab), self.mtu);
+        netns::add([namespace.as_str()])?;
+        let quiet =
+            [("net/ipv6/conf/default/accept_dad", "0"), ("net/ipv6/conf/default/router_solicitations", "0")];
+        netns::sysctl(&namespace, &quiet)?;
+        let device = format!("pod{}-{}", self.net, self.number);
+        let link = format!(
+            "link add {device} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {namespace}\n\
+             link set {device} addrgenmode none\nlink set {device} up\n"
+        );
+        netns::batch(&node.namespace, &link)?;
+        netns::batch(&namespace, &self.lines())?;
+        plain_checksums(&namespace, "eth0")?;
+        let tag = self.tag.map(|tag| format!("tag={tag}"));
+        let words = ["add-port", &self.bridge, &device].into_iter().chain(tag.as_deref());
+        run(&mut switch::vsctl(node, &["--timeout=20"], &words.collect::<Vec<_>>()))?;
+        let [ip, _] = self.addresses();
+        Ok(Place { netns: namespace, ip })
+    }
+
+    /// Lines of `ip` for the pod's own interface.
+    fn lines(&self) -> String {
+        let [four, six] = self.addresses();
+        let mut lines = format!(
+            "link set eth0 address {} up\naddr add {four}/24 dev eth0\naddr add {six}/64 dev eth0 nodad\n",
+            self.mac()
+        );
+        for number in (1..=4).filter(|number| *number != self.number) {
+            let other = Self { bridge: String::new(), number, ..*self };
+            for ip in other.addresses() {
+                lines += &format!("neigh add {ip} lladdr {} dev eth0 nud permanent\n", other.mac());
+            }
+        }
+        lines
+    }
 }
 
 /// Waits until something holds.

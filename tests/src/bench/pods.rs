@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::way::Way;
 use crate::lab::record::PodRecord;
 use crate::lab::world::{documents, pods};
 use crate::lab::{Lab, LabError, Node};
@@ -20,8 +21,6 @@ pub fn talker(number: usize) -> String {
     format!("default/p{number}")
 }
 
-/// The pod on node n2.
-pub const FAR: &str = "default/far";
 /// Two pods of node n1 that converse after the agent was killed.
 pub const WITNESSES: [&str; 2] = ["default/k1", "default/k2"];
 /// Reference of the pod that comes and goes, in a namespace whose Network has IPv4 only.
@@ -36,7 +35,7 @@ pub const DUAL_STACK: &str = "default/dual";
 pub fn attach(lab: &mut Lab) -> Result<(), LabError> {
     let mut objects: Vec<Value> = (1..=TALKERS).map(|n| pod(&talker(n), "n1")).collect();
     objects.extend(WITNESSES.iter().map(|reference| pod(reference, "n1")));
-    objects.push(pod(FAR, "n2"));
+    objects.extend(Way::ALL.iter().flat_map(|way| way.pods()));
     let conversing = text(&objects);
     lab.write_manifest("pods.yaml", &(conversing.clone() + &text(&others())))?;
     pods(&documents(&conversing)).iter().try_for_each(|pod| lab.add_pod(pod).map(drop))
@@ -45,7 +44,7 @@ pub fn attach(lab: &mut Lab) -> Result<(), LabError> {
 /// Policy, Networks, and the pods that are attached one at a time.
 fn others() -> Vec<Value> {
     let peers = json!([{ "podSelector": { "matchLabels": { "bench": "pod" } } }]);
-    vec![
+    let mut objects = vec![
         json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
             "metadata": { "name": "identity", "namespace": "default" },
@@ -64,7 +63,9 @@ fn others() -> Vec<Value> {
         }),
         pod(SINGLE_STACK, "n1"),
         pod(DUAL_STACK, "n1"),
-    ]
+    ];
+    objects.extend(Way::ALL.iter().map(|way| way.network()));
+    objects
 }
 
 /// The manifest of a pod.

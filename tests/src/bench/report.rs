@@ -57,8 +57,13 @@ impl Row {
     }
 
     /// Holds the figure, divided by `peer`, against a limit.
-    pub fn budget(mut self, text: &str, peer: f64, limit: Limit) -> Self {
+    pub fn budget(self, text: &str, peer: f64, limit: Limit) -> Self {
         let ratio = if peer > 0.0 { self.value / peer } else { f64::NAN };
+        self.ratio(text, ratio, limit)
+    }
+
+    /// Holds a ratio that was worked out from pairs of samples against a limit.
+    pub fn ratio(mut self, text: &str, ratio: f64, limit: Limit) -> Self {
         self.budgets.push(Budget { text: text.to_owned(), ratio, limit });
         self
     }

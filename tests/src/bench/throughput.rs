@@ -1,5 +1,9 @@
-//! Throughput of one TCP connection once its conversation is learned, by iperf3, beside
-//! the same pods behind NORMAL. Rounds of both sides are taken in turn, and the medians compared.
+//! Throughput of one TCP connection once its conversation is learned, by iperf3, beside the same pods behind NORMAL:
+//! on one node, and between two nodes by a VLAN and by each encapsulation.
+//!
+//! Rounds of both sides are taken in turn, and which side begins changes from round to round. A round of one side is held against
+//! the one beside it; the middle one of these ratios counts, the least and the greatest stand beside it. One round of each
+//! side goes before, so that conversations are learned, and addresses known to the switches.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -7,56 +11,73 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::plain::{Place, Plain};
-use super::pods::{FAR, addresses, talker};
+use super::pods::{addresses, talker};
 use super::report::{Limit, Row};
 use super::stats::median;
+use super::way::Way;
 use crate::lab::command::command;
 use crate::lab::{Lab, LabError, interrupt, netns};
 
 /// Rounds of each pair of pods.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 7;
 /// Seconds of a round.
-const SECONDS: &str = "2";
+const SECONDS: &str = "1";
 /// How long a server may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Measures it on one node and across two.
+/// Measures it on one node and between two.
 ///
 /// # Errors
 /// Where iperf3 is missing or fails.
 pub fn measure(lab: &Lab, plain: &Plain) -> Result<Vec<Row>, LabError> {
-    let place = |name: &str| {
+    let place = |name: &str, six: bool| {
         let pod = lab.pod(name)?;
-        let none = || LabError::NotReady(format!("pod {name} has no address"));
-        let ip = addresses(pod).first().copied().ok_or_else(none)?;
+        let none = || LabError::NotReady(format!("pod {name} lacks an address"));
+        let ip = addresses(pod).into_iter().find(|ip| ip.is_ipv6() == six).ok_or_else(none)?;
         Ok::<_, LabError>(Place { netns: pod.netns.clone(), ip })
     };
-    let [one, two, three] = &plain.normal;
-    let (talker_one, talker_two, far) = (place(&talker(1))?, place(&talker(2))?, place(FAR)?);
-    let mut rows = compare("on one node", [(&talker_one, &talker_two), (one, two)])?;
-    rows.extend(compare("across two nodes", [(&talker_one, &far), (one, three)])?);
+    let talkers = [place(&talker(1), false)?, place(&talker(2), false)?];
+    let mut rows = compare("on one node", &talkers, &plain.normal)?;
+    for (way, six) in Way::ALL.map(|way| (way, false)).into_iter().chain([(Way::Vxlan, true)]) {
+        let ends = [place(&way.pod(1), six)?, place(&way.pod(2), six)?];
+        let what = format!("between nodes, {}{}", way.title(), if six { ", IPv6" } else { "" });
+        rows.extend(compare(&what, &ends, &plain.ends(way, six))?);
+    }
     Ok(rows)
 }
 
-fn compare(how: &str, [fabric, normal]: [(&Place, &Place); 2]) -> Result<Vec<Row>, LabError> {
+fn compare(how: &str, fabric: &[Place; 2], normal: &[Place; 2]) -> Result<Vec<Row>, LabError> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    round(fabric)?;
+    round(normal)?;
+    for number in 0..ROUNDS {
         interrupt::check()?;
-        ours.push(round(fabric)?);
-        theirs.push(round(normal)?);
+        if number % 2 == 0 {
+            ours.push(round(fabric)?);
+            theirs.push(round(normal)?);
+        } else {
+            theirs.push(round(normal)?);
+            ours.push(round(fabric)?);
+        }
     }
-    let listed = |rates: &[f64]| {
-        let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.2}")).collect();
-        format!("rounds: {}", rates.join(", "))
+    let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(our, their)| our / their).collect();
+    let spread = |of: &[f64]| {
+        let (least, greatest) = of.iter().fold((f64::MAX, 0_f64), |(l, g), x| (l.min(*x), g.max(*x)));
+        format!("{least:.2} to {greatest:.2}")
     };
-    let peer = median(&theirs);
+    let note = format!("{ROUNDS} rounds: {}; ratios {}", spread(&ours), spread(&ratios));
     Ok(vec![
-        Row::new(&format!("throughput {how}, learned"), median(&ours), "Gbit/s", listed(&ours)).budget(
+        Row::new(&format!("throughput {how}, learned"), median(&ours), "Gbit/s", note).ratio(
             "≥ 0.95 × NORMAL",
-            peer,
+            median(&ratios),
             Limit::AtLeast(0.95),
         ),
-        Row::new(&format!("peer: throughput {how}, NORMAL"), peer, "Gbit/s", listed(&theirs)),
+        Row::new(
+            &format!("peer: throughput {how}, NORMAL"),
+            median(&theirs),
+            "Gbit/s",
+            format!("{ROUNDS} rounds: {}", spread(&theirs)),
+        ),
     ])
 }
 
@@ -71,7 +92,7 @@ impl Drop for Server {
 }
 
 /// Gbit/s received.
-fn round((from, to): (&Place, &Place)) -> Result<f64, LabError> {
+fn round([from, to]: &[Place; 2]) -> Result<f64, LabError> {
     let address = to.ip.to_string();
     let mut server = command(["iperf3", "-s", "-1", "-B", &address]);
     server.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
