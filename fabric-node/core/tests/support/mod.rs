@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod cluster;
+pub mod lan;
 pub mod meters;
 pub mod model;
 pub mod neighbours;
