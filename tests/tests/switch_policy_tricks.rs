@@ -16,6 +16,7 @@ use fabric_tests::frames::segment::{
     ICMP, Piece, SCTP, TCP, chunk, flag, icmp_error, piece, sctp, tcp, tcp_segment,
 };
 use fabric_tests::probe::ask::UDP;
+use fabric_tests::probe::attack::{Attack, Pair, THROUGH, pairs};
 use fabric_tests::probe::station::ask_udp;
 use fabric_tests::probe::{Bed, Outcome, Place, Question, Sighting, Talk, object, serve};
 use serde_json::{Value, json};
@@ -28,8 +29,6 @@ const OPEN_SCTP: u16 = 3868;
 const SHUT: u16 = 81;
 /// Conversations that are forbidden stop within this.
 const STOP: Duration = Duration::from_secs(1);
-/// What waits for an answer of the agent is through after this.
-const THROUGH: Duration = Duration::from_millis(400);
 /// Bytes of a first fragment: Open vSwitch takes smaller ones for an attack by themselves.
 const FIRST: usize = 1208;
 
@@ -77,79 +76,6 @@ fn opening(apps: &Value) -> Value {
     )
 }
 
-/// What an attacker sends: each with a name, its sender, and whether it is honest and has to arrive.
-#[derive(Default)]
-struct Attack {
-    frames: Vec<(String, String, Vec<u8>, bool)>,
-}
-
-impl Attack {
-    fn next(&self) -> Mark {
-        Mark(u32::try_from(self.frames.len()).unwrap())
-    }
-
-    fn add(
-        &mut self,
-        bed: &Bed,
-        sender: &str,
-        name: &str,
-        (ethertype, packet): (u16, Vec<u8>),
-        honest: bool,
-    ) {
-        let frame = ethernet(ROUTER, bed.place(sender).tap.mac(), ethertype, &packet);
-        self.frames.push((name.to_owned(), sender.to_owned(), frame, honest));
-    }
-
-    fn trick(&mut self, bed: &Bed, sender: &str, name: &str, packet: (u16, Vec<u8>)) {
-        self.add(bed, sender, name, packet, false);
-    }
-
-    /// Sends all, and tells what arrived that must not, or did not that must.
-    fn faults(&self, bed: &Bed, victims: &[&str]) -> Vec<String> {
-        let noted: Vec<usize> = victims.iter().map(|victim| bed.place(victim).witness.noted()).collect();
-        for (_, sender, frame, _) in &self.frames {
-            bed.place(sender).tap.send(frame).unwrap();
-            // Below what a pod may ask the agent in a second.
-            std::thread::sleep(Duration::from_micros(1500));
-        }
-        std::thread::sleep(THROUGH);
-        let mut arrived: BTreeMap<Mark, String> = BTreeMap::new();
-        for (victim, noted) in victims.iter().zip(noted) {
-            for Sighting { packet, mark, .. } in bed.place(victim).witness.since(noted) {
-                if let Some(mark) = mark {
-                    arrived.insert(mark, format!("arrived at {victim} as {packet:?}"));
-                }
-            }
-        }
-        let frames = (0..).map(Mark).zip(&self.frames);
-        frames
-            .filter_map(|(mark, (name, sender, _, honest))| match (arrived.get(&mark), honest) {
-                (Some(how), false) => Some(format!("{name}, from {sender}: {how}")),
-                (None, true) => Some(format!("{name}, from {sender}: did not arrive")),
-                _ => None,
-            })
-            .collect()
-    }
-}
-
-/// The attacker and a victim, by their addresses of one family.
-#[derive(Debug, Clone)]
-struct Pair {
-    name: String,
-    from: IpAddr,
-    to: IpAddr,
-}
-
-fn pairs(bed: &Bed, from: &str, victims: &[&str]) -> Vec<Pair> {
-    let families: [IpAddr; 2] = ["0.0.0.0".parse().unwrap(), "::".parse().unwrap()];
-    let pair = |victim: &&str, like: IpAddr| Pair {
-        name: format!("{} {victim}", if like.is_ipv4() { "IPv4" } else { "IPv6" }),
-        from: bed.place(from).address(like),
-        to: bed.place(victim).address(like),
-    };
-    victims.iter().flat_map(|victim| families.map(|like| pair(victim, like))).collect()
-}
-
 const VICTIMS: [&str; 4] = ["t/near", "t/far", "t/shut", "t/shutfar"];
 const ATTACKER: &str = "t/att";
 
@@ -165,17 +91,17 @@ fn no_first_packet_opens_what_is_shut() {
     }
     // What shows that a witness would have seen it.
     for pair in pairs(&bed, ATTACKER, &["t/near", "t/far"]) {
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let packet = udp((pair.from, 7000), (pair.to, OPEN), &mark);
         attack.add(&bed, ATTACKER, &format!("{}: honest UDP", pair.name), packet, true);
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let packet = sctp((pair.from, 7000), (pair.to, OPEN_SCTP), chunk::INIT, &mark);
         attack.add(&bed, ATTACKER, &format!("{}: honest SCTP", pair.name), packet, true);
     }
     let first = attack.faults(&bed, &VICTIMS);
     // Once more, when the switch and the agent have seen it all.
     let second = attack.faults(&bed, &VICTIMS);
-    println!("{} packets, twice", attack.frames.len());
+    println!("{} packets, twice", attack.len());
     assert!(
         first.is_empty() && second.is_empty(),
         "first:\n{}\nsecond:\n{}",
@@ -190,7 +116,7 @@ fn segments(bed: &Bed, attack: &mut Attack, pair: &Pair) {
     let kinds = [SYN, SYN | ACK, ACK, PSH | ACK, RST, RST | ACK, FIN | ACK, 0, SYN | FIN, SYN | RST];
     for (n, flags) in (0u16..).zip(kinds) {
         for (source, port) in [(5000 + n, SHUT), (OPEN, SHUT), (OPEN, 40_000 + n), (SHUT, 50_000 + n)] {
-            let mark = attack.next().bytes();
+            let mark = attack.next_mark().bytes();
             let packet = tcp((pair.from, source), (pair.to, port), flags, &mark);
             let name = format!("{}: TCP {source} to {port}, flags {flags:#04x}", pair.name);
             attack.trick(bed, ATTACKER, &name, packet);
@@ -200,7 +126,7 @@ fn segments(bed: &Bed, attack: &mut Attack, pair: &Pair) {
 
 fn datagrams(bed: &Bed, attack: &mut Attack, pair: &Pair) {
     for (source, port) in [(OPEN, SHUT), (OPEN, 40_000), (53, 40_001), (SHUT, SHUT), (6000, SHUT)] {
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let packet = udp((pair.from, source), (pair.to, port), &mark);
         attack.trick(bed, ATTACKER, &format!("{}: UDP {source} to {port}", pair.name), packet);
     }
@@ -209,7 +135,7 @@ fn datagrams(bed: &Bed, attack: &mut Attack, pair: &Pair) {
 fn chunks(bed: &Bed, attack: &mut Attack, pair: &Pair) {
     for kind in [chunk::INIT_ACK, chunk::DATA, chunk::COOKIE_ECHO, chunk::ABORT, chunk::INIT] {
         for (source, port) in [(OPEN_SCTP, 3869), (OPEN_SCTP, 40_000), (3869, 3870)] {
-            let mark = attack.next().bytes();
+            let mark = attack.next_mark().bytes();
             let packet = sctp((pair.from, source), (pair.to, port), kind, &mark);
             let name = format!("{}: SCTP {source} to {port}, chunk {kind}", pair.name);
             attack.trick(bed, ATTACKER, &name, packet);
@@ -221,7 +147,7 @@ fn chunks(bed: &Bed, attack: &mut Attack, pair: &Pair) {
 fn echoes(bed: &Bed, attack: &mut Attack, pair: &Pair) {
     let kinds: &[u8] = if pair.from.is_ipv4() { &[8, 0, 13] } else { &[128, 129] };
     for kind in kinds {
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let body = [&[0, 7, 0, 1], mark.as_slice()].concat();
         let packet = match (pair.from, pair.to) {
             (IpAddr::V6(from), IpAddr::V6(to)) => {
@@ -232,7 +158,7 @@ fn echoes(bed: &Bed, attack: &mut Attack, pair: &Pair) {
         attack.trick(bed, ATTACKER, &format!("{}: ICMP type {kind}", pair.name), packet);
     }
     for protocol in [47, 253] {
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let packet = ip(pair.from, pair.to, protocol, &mark);
         attack.trick(bed, ATTACKER, &format!("{}: protocol {protocol}", pair.name), packet);
     }
@@ -339,7 +265,7 @@ fn made_up_errors_arrive_nowhere_and_honest_ones_do() {
         }
     }
     let faults = attack.faults(&bed, &["t/near", "t/far", "t/friend"]);
-    println!("{} errors", attack.frames.len());
+    println!("{} errors", attack.len());
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     for talk in talks {
         let progress = talk.finish();
@@ -361,7 +287,7 @@ fn errors(
         &[(1, 0), (1, 4), (2, 0), (3, 0), (4, 1)]
     };
     for kind in kinds {
-        let mark = attack.next().bytes();
+        let mark = attack.next_mark().bytes();
         let (_, about) = udp(from, to, &mark);
         let packet = icmp_error(pair.from, pair.to, *kind, &about);
         let name = format!("{}: ICMP error {kind:?} about a conversation {what}", pair.name);
@@ -392,7 +318,7 @@ fn fragments_open_nothing_and_those_of_allowed_conversations_pass() {
         fragments(&bed, &mut attack, &pair, number * 100);
     }
     let faults = attack.faults(&bed, &VICTIMS);
-    println!("{} fragments", attack.frames.len());
+    println!("{} fragments", attack.len());
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     for pair in pairs(&bed, ATTACKER, &["t/near", "t/far"]) {
         bed.place_of(pair.to).station.serve_udp(SocketAddr::new(pair.to, OPEN)).unwrap();
@@ -418,7 +344,7 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     /// Bytes that show the mark of the frame that comes `ahead` frames later, wherever they are cut.
     fn marked(&self, ahead: u32, length: usize) -> Vec<u8> {
-        Mark(self.attack.next().0 + ahead).bytes().repeat(length / 16)
+        Mark(self.attack.next_mark().0 + ahead).bytes().repeat(length / 16)
     }
 
     /// A datagram that shows such a mark.

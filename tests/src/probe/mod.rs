@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 pub mod ask;
+pub mod attack;
 pub mod bed;
 pub mod history;
 pub mod object;
@@ -16,6 +17,7 @@ pub mod shower;
 pub mod station;
 pub mod stream;
 pub mod talk;
+pub mod village;
 pub mod witness;
 
 pub use ask::{Finding, Question, ask, serve};
