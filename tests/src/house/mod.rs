@@ -8,6 +8,7 @@ pub mod arrows;
 pub mod circles;
 pub mod crates;
 pub mod modules;
+pub mod pages;
 pub mod paths;
 pub mod shape;
 pub mod sources;
@@ -42,6 +43,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>, HouseError> {
     found.extend(shape::check(&rust, &architecture));
     found.extend(vocabulary::check(&rust, &architecture));
     found.extend(words::check(&sources));
+    found.extend(pages::check(&sources)?);
     found.sort();
     found.dedup();
     Ok(found)

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::architecture::Architecture;
 use super::crates::{self, Target, Workspace};
 use super::modules::Tree;
+use super::pages::{self, Listing};
 use super::sources::{RustFile, Sources};
 use super::{Violation, arrows, circles, shape, vocabulary, words};
 
@@ -199,4 +200,17 @@ fn the_workspace_itself_is_read() {
     assert!(workspace.uses["fabric-core"].contains(&"policy".to_owned()));
     let library = |target: &&Target| target.package == "fabric-core" && target.library;
     assert_eq!(workspace.targets.iter().find(library).unwrap().root, "fabric-node/core/src/lib.rs");
+}
+
+#[test]
+fn a_page_that_lists_other_words_than_the_code_is_told() {
+    let words = ["1 spoofed".to_owned(), "2 stray".to_owned()].into();
+    let listing = Listing { page: "docs/a.md", header: "| cause |", words };
+    let page = "Causes:\n\n| cause | means |\n|---|---|\n| 1 `spoofed` | a lie |\n| `2` stray | lost |\n";
+    assert!(pages::compare(&listing, page).is_empty());
+    let found = whats(&pages::compare(&listing, &page.replace("| `2` stray | lost |", "| 3 other | lost |")));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("docs/a.md:3: this table has no row for \"2 stray\""), "{found:?}");
+    assert!(found[1].contains("docs/a.md:6: the code has nothing called \"3 other\""), "{found:?}");
+    assert_eq!(pages::compare(&listing, "Causes are many.").len(), 1, "no table");
 }

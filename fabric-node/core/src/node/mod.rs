@@ -70,7 +70,7 @@ pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
 pub use io::*;
 pub use pools::PoolUse;
-pub use status::{AttachmentStatus, PuntCounts, StatusView};
+pub use status::{AttachmentStatus, PuntCounts, PuntOutcome, StatusView};
 pub use tallies::Tallies;
 
 use crate::pipeline::learned::Context;

@@ -13,6 +13,48 @@ use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::site::{Rates, Segment};
 use crate::pipeline::vocabulary::Table;
 
+/// What became of a packet that came to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PuntOutcome {
+    /// Its flows are in the switch, and it went on.
+    Allowed,
+    /// It did not go on: policy denies it, or no way leads to its destination.
+    Denied,
+    /// It waits for the other end to become known, and is counted again when it is answered.
+    Waiting,
+    /// Its time to live ended.
+    Expired,
+    /// It is no IP packet, or is cut short.
+    Malformed,
+    /// A flow that is not the agent's has sent it.
+    Foreign,
+}
+
+impl PuntOutcome {
+    /// Every outcome.
+    pub const ALL: [PuntOutcome; 6] = [
+        PuntOutcome::Allowed,
+        PuntOutcome::Denied,
+        PuntOutcome::Waiting,
+        PuntOutcome::Expired,
+        PuntOutcome::Malformed,
+        PuntOutcome::Foreign,
+    ];
+
+    /// One word for people and metric labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PuntOutcome::Allowed => "allowed",
+            PuntOutcome::Denied => "denied",
+            PuntOutcome::Waiting => "waiting",
+            PuntOutcome::Expired => "expired",
+            PuntOutcome::Malformed => "malformed",
+            PuntOutcome::Foreign => "foreign",
+        }
+    }
+}
+
 /// Packets that came to the agent, by table and outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PuntCounts {
@@ -21,24 +63,24 @@ pub struct PuntCounts {
 
 impl PuntCounts {
     pub(super) fn answered(&mut self, table: Table, verdict: Verdict) {
-        let outcome = if verdict == Verdict::Resume { "allowed" } else { "denied" };
-        self.count(table, outcome);
+        let resumed = verdict == Verdict::Resume;
+        self.count(table, if resumed { PuntOutcome::Allowed } else { PuntOutcome::Denied });
     }
 
     /// The packet waits for the other end to become known; it is counted again when it is answered.
     pub(super) fn waiting(&mut self, table: Table) {
-        self.count(table, "waiting");
+        self.count(table, PuntOutcome::Waiting);
     }
 
-    fn count(&mut self, table: Table, outcome: &'static str) {
-        *self.counts.entry((table.name(), outcome)).or_default() += 1;
+    fn count(&mut self, table: Table, outcome: PuntOutcome) {
+        *self.counts.entry((table.name(), outcome.name())).or_default() += 1;
     }
 
     pub(super) fn unreadable(&mut self, error: PuntError) {
         let outcome = match error {
-            PuntError::Metadata(_) => "foreign",
-            PuntError::NotPaused => "expired",
-            PuntError::NotIp => "malformed",
+            PuntError::Metadata(_) => PuntOutcome::Foreign,
+            PuntError::NotPaused => PuntOutcome::Expired,
+            PuntError::NotIp => PuntOutcome::Malformed,
         };
         self.count(Table::Punt, outcome);
     }
