@@ -63,6 +63,15 @@ fn the_sample_shows_every_field_and_its_default() {
     );
 }
 
+#[test]
+fn the_node_file_that_the_page_about_installing_shows_is_sound() {
+    let page = include_str!("../../../docs/install.md");
+    let block = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let block: String = block.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let config = parse(&block).expect("a sound file");
+    assert_eq!((config.node.as_str(), config.tunnels.interface.as_deref()), ("n1", Some("eth0")));
+}
+
 fn collect(prefix: &str, value: &mut serde_json::Value, fields: &mut Vec<String>) {
     match value {
         serde_json::Value::Object(map) if !map.is_empty() => {

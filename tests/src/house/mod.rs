@@ -7,9 +7,11 @@ pub mod architecture;
 pub mod arrows;
 pub mod circles;
 pub mod crates;
+pub mod links;
 pub mod modules;
 pub mod pages;
 pub mod paths;
+pub mod service;
 pub mod shape;
 pub mod sources;
 mod violation;
@@ -44,6 +46,8 @@ pub fn check(root: &Path) -> Result<Vec<Violation>, HouseError> {
     found.extend(vocabulary::check(&rust, &architecture));
     found.extend(words::check(&sources));
     found.extend(pages::check(&sources)?);
+    found.extend(links::check(&sources));
+    found.extend(service::check(&sources)?);
     found.sort();
     found.dedup();
     Ok(found)

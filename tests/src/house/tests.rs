@@ -7,7 +7,7 @@ use super::crates::{self, Target, Workspace};
 use super::modules::Tree;
 use super::pages::{self, Listing};
 use super::sources::{RustFile, Sources};
-use super::{Violation, arrows, circles, shape, vocabulary, words};
+use super::{Violation, arrows, circles, links, service, shape, vocabulary, words};
 
 const ARCHITECTURE: &str = "
 | room | does | may use | IO |
@@ -213,4 +213,44 @@ fn a_page_that_lists_other_words_than_the_code_is_told() {
     assert!(found[0].contains("docs/a.md:3: this table has no row for \"2 stray\""), "{found:?}");
     assert!(found[1].contains("docs/a.md:6: the code has nothing called \"3 other\""), "{found:?}");
     assert_eq!(pages::compare(&listing, "Causes are many.").len(), 1, "no table");
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_told() {
+    let there = "# A page\n## `GET /v1/status`: how it is\nSee [here](#a-page), [code](../src/) and [a site](https://a.example/#b).\n";
+    let from = "[it](docs/a.md#get-v1status-how-it-is) [lost](docs/b.md) [wrong](docs/a.md#b)\n";
+    let pages = [("docs/a.md", there), ("README.md", from), ("src/main.rs", "//! A program.\n")];
+    let found = whats(&links::check(&Sources::from_pairs(pages)));
+    assert_eq!(
+        found,
+        [
+            "README.md:1: links to docs/b.md, which is not there",
+            "README.md:1: links to the heading #b, which docs/a.md does not have"
+        ]
+    );
+}
+
+#[test]
+fn a_unit_that_systemd_would_not_read_or_that_starts_something_else_is_told() {
+    let unit = "# A unit.\n[Unit]\nAfter=a.service\n\n[Service]\nExecStart=/sbin/fabric-node run --config /etc/a.yaml\n";
+    let check = |unit: &str, page: &str| {
+        let sources = [
+            (service::UNIT, unit),
+            ("docs/install.md", page),
+            ("fabric-node/src/config.rs", "const PATH: &str = \"/etc/a.yaml\";"),
+        ];
+        whats(&service::check(&Sources::from_pairs(sources)).unwrap())
+    };
+    let page = "install fabric-node /sbin/\ninstall deploy/fabric-node.service\n";
+    assert!(check(unit, page).is_empty());
+    assert!(check(unit, "install it\n").len() == 2, "neither the folder nor the unit");
+    for (from, to) in [
+        ("After=", "Afer="),
+        ("After=a.service", "a.service"),
+        ("[Service]", "[Servce]"),
+        ("/etc/a.yaml", "/etc/b.yaml"),
+        (" run", " rum"),
+    ] {
+        assert!(!check(&unit.replace(from, to), page).is_empty(), "{to}");
+    }
 }
