@@ -35,4 +35,4 @@ pub use region::{PortBlock, Region};
 pub use selector::{Operator, Requirement, Selector};
 pub use timestamp::{ParseTimestampError, Timestamp};
 pub use verdict::{Because, Conversation, Judgement, Verdict};
-pub use world::{Change, Edit, Location, NetworkChoiceError, Resident, World};
+pub use world::{Change, Edit, Exit, Location, NetworkChoiceError, Resident, World};

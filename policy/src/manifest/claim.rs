@@ -4,7 +4,7 @@ use super::values::{boolean, ip, name, object_name, port, protocol, string, time
 use super::walk::{At, Read};
 use crate::address::{Family, parse_mac};
 use crate::name::{Name, PodRef};
-use crate::object::{IpClaim, PodIdent, Trace, claim_name};
+use crate::object::{EGRESS, IpClaim, PodIdent, Trace, claim_name};
 
 pub(super) fn claim(root: &At<'_>, own: &Name) -> Read<IpClaim> {
     root.need("spec", |spec| {
@@ -18,11 +18,19 @@ pub(super) fn claim(root: &At<'_>, own: &Name) -> Read<IpClaim> {
                 Err(at.fail(format!("the claim of {ip} must be named {wanted}")))
             }
         });
-        let network = spec.need("network", object_name);
-        let mac = spec.need("mac", |at| at.parsed("a MAC address such as 02:00:0a:f4:01:05", parse_mac));
-        let node = spec.need("node", object_name);
-        let pod = spec.optional("pod", pod);
         let owner = spec.need("owner", string);
+        // An egress address is of no Network, and no container's.
+        let is_egress = owner.as_ref().is_ok_and(|owner| owner == EGRESS);
+        let mac = |at: &At<'_>| at.parsed("a MAC address such as 02:00:0a:f4:01:05", parse_mac);
+        let (network, mac) = match is_egress {
+            true => (Ok(Name::default()), Ok(Default::default())),
+            false => (spec.need("network", object_name), spec.need("mac", mac)),
+        };
+        let node = spec.need("node", object_name);
+        let pod = match is_egress {
+            true => spec.optional("pod", |at| Err(at.fail("an egress address is no pod's"))),
+            false => spec.optional("pod", pod),
+        };
         let since = spec.optional("since", timestamp);
         let retain = spec.optional("retain", boolean);
         known?;

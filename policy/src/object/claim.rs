@@ -8,28 +8,52 @@ use crate::address::{Mac, format_mac};
 use crate::name::{Kind, Name, PodRef};
 use crate::timestamp::Timestamp;
 
+/// Owner of the claim of an egress address: no container's, whose owners have a `/`.
+pub const EGRESS: &str = "egress";
+
 /// A claimed address. The object's name follows from the address, so that an address has one claim at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpClaim {
     /// The address.
     pub ip: IpAddr,
-    /// The Network it is taken from.
+    /// The Network it is taken from; empty for an egress address, which is of none.
     pub network: Name,
-    /// The hardware address that answers for it.
+    /// The hardware address that answers for it; zero for an egress address: its node's interface does.
     pub mac: Mac,
     /// The node it lives on.
     pub node: Name,
     /// The pod it belongs to; None for a container that no pod is known for.
     pub pod: Option<PodIdent>,
-    /// `CONTAINERID/IFNAME`; empty while a retained claim waits for the successor of its pod.
+    /// `CONTAINERID/IFNAME`; empty while a retained claim waits for the successor of its pod; [`EGRESS`] for an egress
+    /// address.
     pub owner: String,
     /// Whether it stays when the pod goes, for the pod's successor of the same name.
     pub retain: bool,
-    /// Since when the owner has it; without an owner, since when it waits.
+    /// Since when the owner has it; without an owner, since when it waits; of an egress address, when its node last said
+    /// that it is there.
     pub since: Option<Timestamp>,
 }
 
 impl IpClaim {
+    /// The claim of a node for an egress address, as of a moment.
+    pub fn for_egress(ip: IpAddr, node: Name, at: Timestamp) -> IpClaim {
+        IpClaim {
+            ip,
+            network: Name::default(),
+            mac: Mac::default(),
+            node,
+            pod: None,
+            owner: EGRESS.to_owned(),
+            retain: false,
+            since: Some(at),
+        }
+    }
+
+    /// Whether a node holds the address for what leaves the cluster (`fabric.io/egress-ip`): it is no container's.
+    pub fn is_egress(&self) -> bool {
+        self.owner == EGRESS
+    }
+
     /// Whether it waits for the successor of its pod: nobody has the address, and nobody else gets it.
     pub fn is_idle(&self) -> bool {
         self.owner.is_empty()
@@ -40,6 +64,7 @@ impl IpClaim {
         match &self.pod {
             Some(pod) if self.is_idle() => format!("kept for pod {}", pod.reference()),
             Some(pod) => format!("held by pod {} on node {}", pod.reference(), self.node),
+            None if self.is_egress() => format!("an egress address on node {}", self.node),
             None => format!("held by container {} on node {}", self.owner, self.node),
         }
     }
@@ -92,14 +117,12 @@ pub fn claim_address(name: &str) -> Option<IpAddr> {
 /// The manifest of a claim, as stores write it and [`crate::manifest::admit`] reads it.
 pub fn to_manifest(claim: &IpClaim) -> Value {
     let IpClaim { ip, network, mac, node, pod, owner, retain, since } = claim;
-    let mut spec = json!({
-        "ip": ip.to_string(),
-        "network": network.as_str(),
-        "mac": format_mac(*mac),
-        "node": node.as_str(),
-        "owner": owner,
-        "retain": retain,
-    });
+    let mut spec = json!({ "ip": ip.to_string(), "node": node.as_str(), "owner": owner });
+    if let Some(fields) = spec.as_object_mut().filter(|_| !claim.is_egress()) {
+        fields.insert("network".to_owned(), network.as_str().into());
+        fields.insert("mac".to_owned(), format_mac(*mac).into());
+        fields.insert("retain".to_owned(), (*retain).into());
+    }
     if let (Some(PodIdent { namespace, name, uid }), Some(fields)) = (pod, spec.as_object_mut()) {
         let pod = json!({"namespace": namespace.as_str(), "name": name.as_str(), "uid": uid.as_str()});
         fields.insert("pod".to_owned(), pod);

@@ -9,7 +9,7 @@ mod pod;
 mod rule;
 mod service;
 
-pub use claim::{IpClaim, PodIdent, claim_address, claim_name, to_manifest};
+pub use claim::{EGRESS, IpClaim, PodIdent, claim_address, claim_name, to_manifest};
 pub use cluster::{
     Action, AdminPeer, AdminPort, AdminRule, ClusterNetworkPolicy, ClusterSubject, Namespaced, Tier,
 };

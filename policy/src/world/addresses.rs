@@ -13,6 +13,8 @@ use crate::object::{IpClaim, Node, Pod};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     claims: BTreeMap<IpAddr, IpClaim>,
+    /// The claims of egress addresses, which are nobody's as far as ways and verdicts go.
+    egress: BTreeMap<IpAddr, IpClaim>,
     claims_by_pod: BTreeSet<(PodRef, IpAddr)>,
     pods: BTreeMap<IpAddr, Holders<PodRef>>,
     nodes: BTreeMap<IpAddr, Holders<Name>>,
@@ -88,19 +90,29 @@ pub(super) fn reported(pod: &Pod) -> &[IpAddr] {
 }
 
 impl Addresses {
-    /// The claim of an address.
+    /// The claim of an egress address.
+    pub(super) fn egress_claim(&self, ip: IpAddr) -> Option<&IpClaim> {
+        self.egress.get(&ip)
+    }
+
+    /// All claims of egress addresses, by address.
+    pub(super) fn egress_claims(&self) -> impl Iterator<Item = &IpClaim> {
+        self.egress.values()
+    }
+
+    /// The claim of an address by a container.
     pub(super) fn claim(&self, ip: IpAddr) -> Option<&IpClaim> {
         self.claims.get(&ip)
     }
 
-    /// All claims by address.
+    /// All claims by containers, by address.
     pub(super) fn claims(&self) -> impl Iterator<Item = &IpClaim> {
         self.claims.values()
     }
 
     /// How many claims there are.
     pub(super) fn claim_count(&self) -> usize {
-        self.claims.len()
+        self.claims.len() + self.egress.len()
     }
 
     /// The addresses whose claims name a pod.
@@ -147,6 +159,10 @@ impl Addresses {
     /// Puts a claim in place; gives back the one before.
     pub(super) fn put_claim(&mut self, claim: IpClaim) -> Option<IpClaim> {
         let before = self.remove_claim(claim.ip);
+        if claim.is_egress() {
+            self.egress.insert(claim.ip, claim);
+            return before;
+        }
         if let Some(pod) = &claim.pod {
             self.claims_by_pod.insert((pod.reference(), claim.ip));
         }
@@ -156,6 +172,9 @@ impl Addresses {
 
     /// Takes a claim away and gives it back.
     pub(super) fn remove_claim(&mut self, ip: IpAddr) -> Option<IpClaim> {
+        if let Some(claim) = self.egress.remove(&ip) {
+            return Some(claim);
+        }
         let claim = self.claims.remove(&ip)?;
         if let Some(pod) = &claim.pod {
             self.claims_by_pod.remove(&(pod.reference(), ip));

@@ -84,6 +84,7 @@ impl World {
         let labels = |namespace: Option<&Namespace>| namespace.map(|namespace| namespace.labels.clone());
         let relabelled = labels(before) != labels(namespace.as_ref());
         let as_before = self.tenants.exchange(before, namespace.as_ref());
+        self.egress.exchange(before, namespace.as_ref());
         let mut changes = set(&mut self.namespaces, name.clone(), namespace, Change::Namespace(name.clone()));
         if relabelled {
             self.classes.forget_of(&name, |_| true);

@@ -9,6 +9,7 @@ mod case;
 mod change;
 mod classes;
 mod edit;
+mod egress;
 mod explain;
 mod isolation;
 mod lint;
@@ -17,6 +18,7 @@ mod share;
 mod tenants;
 
 pub use change::{Change, Edit, Location, NetworkChoiceError, Resident};
+pub use egress::Exit;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -33,6 +35,7 @@ use crate::object::{
 use crate::rules::Policy;
 use addresses::Addresses;
 use classes::{ClassId, Classes};
+use egress::EgressNames;
 use networks::Networks;
 use share::Texts;
 use tenants::Tenants;
@@ -47,6 +50,7 @@ pub struct World {
     nodes: BTreeMap<Name, Node>,
     networks: Networks,
     addresses: Addresses,
+    egress: EgressNames,
     policies: BTreeMap<Name, BTreeMap<Name, Written<NetworkPolicy>>>,
     cluster_policies: BTreeMap<Name, Written<ClusterNetworkPolicy>>,
     services: BTreeMap<Name, BTreeMap<Name, Service>>,
@@ -143,12 +147,12 @@ impl World {
         self.networks.iter()
     }
 
-    /// The claim of an address.
+    /// The claim of an address by a container.
     pub fn claim(&self, ip: IpAddr) -> Option<&IpClaim> {
         self.addresses.claim(ip)
     }
 
-    /// All claims, in the order of their addresses.
+    /// All claims by containers, in the order of their addresses.
     pub fn claims(&self) -> impl Iterator<Item = &IpClaim> {
         self.addresses.claims()
     }
@@ -331,10 +335,11 @@ impl World {
     }
 
     /// What does not fit together, although each object is good by itself: Networks that overlap, two
-    /// defaults, one address in several live pods.
+    /// defaults, one address in several live pods, an egress address that cannot be one.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.networks.problems().to_vec();
         problems.extend(self.addresses.contested().filter_map(|(ip, pods)| contest(ip, pods)));
+        problems.extend(self.egress_problems());
         problems
     }
 }
