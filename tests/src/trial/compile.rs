@@ -132,5 +132,6 @@ fn pod(row: &Interface) -> Option<LocalPod> {
         segment: None,
         rates: Rates::default(),
         mtu: 0,
+        exits: std::collections::BTreeSet::new(),
     })
 }

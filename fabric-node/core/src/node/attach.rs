@@ -190,6 +190,7 @@ impl Node {
             return self.leave(key);
         }
         attachment.addresses.sort();
+        self.refresh_exits();
         self.probe_or_wire(key, now);
     }
 

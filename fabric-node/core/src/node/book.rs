@@ -3,13 +3,13 @@
 //! The book is written into `external_ids` of the interfaces, so that the database of
 //! Open vSwitch gives it back after a restart ([`Attachment::external_ids`], [`Attachment::read`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 use openflow::Mac;
-use policy::{Name, PodIdent};
+use policy::{Family, Name, PodIdent};
 
 use super::{AttachRequest, AttachmentKey, PortRow, RequestId};
 use crate::pipeline::learned::Pods;
@@ -70,6 +70,8 @@ pub(super) struct Attachment {
     pub asked_rates: Rates,
     /// Limits in force.
     pub rates: Rates,
+    /// Families in which it leaves the cluster under an egress address, or not at all.
+    pub exits: BTreeSet<Family>,
     pub stage: Stage,
     /// Whether an errand is under way whose outcome must come before the next step.
     pub busy: bool,
@@ -109,6 +111,7 @@ impl Attachment {
             gateways: Vec::new(),
             asked_rates: request.rates,
             rates: request.rates,
+            exits: BTreeSet::new(),
             stage: Stage::Unknown,
             busy: false,
             fixed: Vec::new(),
@@ -199,6 +202,7 @@ impl Attachment {
             gateways: read_list(get(GATEWAYS)?)?,
             asked_rates: rates,
             rates,
+            exits: BTreeSet::new(),
             stage: Stage::Ready,
             busy: false,
             fixed: given(row, FIXED, read_list)?.unwrap_or_default(),
@@ -370,6 +374,7 @@ impl Book {
             segment: attachment.segment.clone(),
             rates: attachment.rates,
             mtu: attachment.mtu,
+            exits: attachment.exits.clone(),
         };
         let pod = port.map(pod);
         self.forget_pod(zone);
@@ -399,6 +404,15 @@ impl Book {
         if let Some(pod) = self.pods.get_mut(&attachment.zone) {
             pod.rates = rates;
         }
+    }
+
+    /// Has an attachment leave the cluster otherwise in some families.
+    pub fn set_exits(&mut self, key: &AttachmentKey, exits: BTreeSet<Family>) {
+        let Some(attachment) = self.attachments.get_mut(key) else { return };
+        if let Some(pod) = self.pods.get_mut(&attachment.zone) {
+            pod.exits.clone_from(&exits);
+        }
+        attachment.exits = exits;
     }
 
     fn forget_pod(&mut self, zone: u16) {

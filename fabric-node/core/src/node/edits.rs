@@ -14,7 +14,7 @@ use super::memory::{Concerned, Entry, Id, Learned, zone};
 use super::wires::Resize;
 use super::{Command, Errand, HostState, Node, SwitchCommand, segments};
 use crate::pipeline::learned::{Decision, Pods, Query, decide};
-use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC};
+use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC, egress_mac};
 
 impl Node {
     pub(super) fn handle_edits(&mut self, edits: Vec<Edit>, now: Instant) {
@@ -29,6 +29,7 @@ impl Node {
             if !self.config.physical.is_empty() {
                 self.former.note(&edit, &self.world, now);
             }
+            self.note_for_egress(&edit, now);
             changes.extend(self.world.apply(edit));
         }
         if changes.is_empty() || !self.world_synced {
@@ -42,9 +43,12 @@ impl Node {
         if changes.iter().any(|c| matches!(c, Change::Pod(_))) {
             self.refresh_rates();
         }
+        self.refresh_egress();
         self.refresh_groups(&changes);
         self.note_for_claims(&changes);
         self.judge_again(&changes, now);
+        // Ways out go before what guards the ways back.
+        self.refresh_exits();
         if of_site {
             self.resize_pods(Resize::All, now);
         }
@@ -189,6 +193,7 @@ impl Node {
         self.site.tunnels.retain(|kind, _| self.encapsulations.contains(kind));
         self.site.uplinks = segments::uplinks(&self.ports);
         self.site.carrier_mtu = self.config.carrier_mtu;
+        self.site.egress = self.held_egress();
         self.site.largest_mtu = self.largest_mtu();
         self.site.smallest_mtu = self.smallest_mtu();
         if self.up {
@@ -238,6 +243,7 @@ impl Node {
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
             on_wire: self.pods_in_vlans().collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
+            egress: self.site.egress.iter().map(|ip| (*ip, egress_mac(*ip))).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }
     }

@@ -51,8 +51,10 @@ pub(super) fn probe(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
     }
 }
 
-/// Tells everybody who has the address (RFC 5227 §2.3, RFC 4861 §7.2.6).
-pub(super) fn announcement(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
+/// An Ethernet frame that tells everybody on a link who has the address (RFC 5227 §2.3, RFC 4861 §7.2.6); `None` where it
+/// cannot be written.
+#[must_use]
+pub fn announcement(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
     match address {
         IpAddr::V4(address) => Some(arp(mac, address, address)),
         IpAddr::V6(address) => {

@@ -38,6 +38,8 @@ pub enum Event {
     Switch(SwitchEvent),
     /// From the host room: the tunnel neighbours of the last [`HostState`] are warm, or were given up.
     PeersSettled(BTreeSet<IpAddr>),
+    /// From the host room: the prefixes of the networks that the node's interfaces are on and carry packets of.
+    Links(BTreeSet<IpNet>),
     /// A CNI request, from the attach room.
     Request {
         /// Returned with the reply.
@@ -344,6 +346,9 @@ pub struct HostState {
     pub on_wire: BTreeSet<IpNet>,
     /// By prefix of `masquerade`: what its packets go to with their own address all the same.
     pub unmasked: BTreeMap<IpNet, BTreeSet<IpNet>>,
+    /// Egress addresses that the node holds, each with the hardware address on the bridge from which the host gets what it
+    /// is to send under it.
+    pub egress: BTreeMap<IpAddr, Mac>,
     /// Tunnel addresses of the other nodes, whose link-layer neighbours are to be kept warm.
     pub peers: BTreeSet<IpAddr>,
 }

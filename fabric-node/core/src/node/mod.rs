@@ -27,6 +27,8 @@ mod denial;
 mod denials;
 mod detach;
 mod edits;
+mod egress;
+mod exits;
 mod frames;
 mod io;
 mod learning;
@@ -57,6 +59,7 @@ use policy::{Name, World};
 use announcements::{Announcement, KnownUplinks};
 use book::Book;
 use deletions::Deletions;
+use egress::Egress;
 use learning::Parked;
 use leases::Leases;
 use memory::Memory;
@@ -68,6 +71,7 @@ use walks::Walks;
 pub use clock::Clock;
 pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
+pub use frames::announcement;
 pub use io::*;
 pub use pools::PoolUse;
 pub use status::{AttachmentStatus, PuntCounts, PuntOutcome, StatusView};
@@ -103,6 +107,8 @@ pub struct NodeConfig {
     pub claim_retention: Duration,
     /// How often the switch is compared with what it should hold.
     pub reconcile_every: Duration,
+    /// Whether the node may hold egress addresses.
+    pub egress: bool,
     /// Anything that differs between agents and runs.
     pub seed: u64,
     /// What time it is.
@@ -114,6 +120,7 @@ pub struct NodeConfig {
 enum Errand {
     Claim { key: AttachmentKey, ip: IpAddr },
     Release { ip: IpAddr },
+    Egress { ip: IpAddr },
     Wire { key: AttachmentKey },
     Recheck { key: AttachmentKey, id: RequestId },
     Check { id: RequestId },
@@ -162,6 +169,7 @@ pub struct Node {
     book: Book,
     leases: Leases,
     upkeep: Upkeep,
+    egress: Egress,
     memory: Memory,
     deletions: Deletions,
     /// The node's own static flows, as last sent.
@@ -218,6 +226,7 @@ impl Node {
         Node {
             leases: Leases::new(config.claim_rest, config.seed),
             upkeep: Upkeep::default(),
+            egress: Egress::default(),
             clock: config.clock,
             config,
             world,
@@ -278,12 +287,15 @@ impl Node {
             Event::WorldSynced => {
                 self.world_synced = true;
                 self.refresh_rates();
+                self.refresh_exits();
                 self.refresh_site(now);
+                self.look_after_egress(now);
                 self.start_if_complete(now);
             }
             Event::Ports(event) => self.handle_ports(event, now),
             Event::Switch(event) => self.handle_switch(event, now),
             Event::PeersSettled(peers) => self.handle_peers_settled(&peers, now),
+            Event::Links(links) => self.links_changed(links, now),
             Event::Request { id, request } => self.handle_request(id, request, now),
             Event::Done { task, outcome } => self.handle_outcome(task, outcome, now),
         }
@@ -300,6 +312,9 @@ impl Node {
         self.send_announcements(now);
         self.sweep_missing(now);
         self.keep_up(now);
+        if self.egress.is_due(now) {
+            self.look_after_egress(now);
+        }
         self.take_echoes(now);
         self.judge_connections(now);
         self.begin_walk(now);
@@ -318,6 +333,7 @@ impl Node {
         let probes = self.probes.iter().map(Probe::due);
         let announcements = self.announcements.iter().map(Announcement::due);
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
+        let own = own.chain(self.egress.due());
         parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
     }
 
@@ -354,6 +370,7 @@ impl Node {
         match (errand, outcome) {
             (Errand::Claim { key, ip }, Outcome::Claim(result)) => self.claimed(&key, ip, result, now),
             (Errand::Release { ip }, Outcome::Claim(result)) => self.released(ip, result),
+            (Errand::Egress { ip }, Outcome::Claim(result)) => self.egress_answered(ip, result, now),
             (Errand::Wire { key }, Outcome::Wire(result)) => self.wired(&key, result),
             (Errand::Recheck { key, id }, Outcome::Wire(result)) => self.rechecked(&key, id, result),
             (Errand::Resize { key }, Outcome::Wire(result)) => self.resized(&key, result, now),

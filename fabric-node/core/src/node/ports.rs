@@ -49,6 +49,7 @@ impl Node {
         }
         self.book_read = true;
         self.refresh_rates();
+        self.refresh_exits();
         let expected = self.book.iter().filter(|a| has_port(&a.stage)).map(|a| a.host_name.clone());
         let missing: Vec<String> = expected.filter(|name| !self.ports.contains_key(name)).collect();
         for name in missing {

@@ -200,7 +200,12 @@ impl Node {
 
     fn problems(&self) -> Vec<String> {
         let noted = self.disputes.values().chain(self.unsized_pods.values()).cloned();
-        noted.chain(self.misplaced()).chain(self.outdated()).chain(self.walks.problem()).collect()
+        noted
+            .chain(self.misplaced())
+            .chain(self.outdated())
+            .chain(self.unheld_egress())
+            .chain(self.walks.problem())
+            .collect()
     }
 
     /// The cluster, once it has been read whole.

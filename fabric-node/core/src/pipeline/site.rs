@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use openflow::Mac;
-use policy::{Encap, Mode, Name, Network, World};
+use policy::{Encap, Family, Mode, Name, Network, World};
 
 /// The node as the pipeline sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,6 +27,8 @@ pub struct Site {
     pub largest_mtu: u32,
     /// The smallest MTU of this node's pods, bytes; `None` without pods.
     pub smallest_mtu: Option<u32>,
+    /// Egress addresses that this node holds.
+    pub egress: BTreeSet<IpAddr>,
 }
 
 /// A kind of tunnel port.
@@ -197,6 +199,9 @@ pub struct LocalPod {
     pub rates: Rates,
     /// The largest IP packet that its device takes, bytes; 0 where that is not known.
     pub mtu: u32,
+    /// The families in which it does not leave the cluster by its own node as others do, but under an egress address or
+    /// not at all.
+    pub exits: BTreeSet<Family>,
 }
 
 impl LocalPod {

@@ -162,6 +162,11 @@ pub fn too_large() -> Subfield {
 }
 /// In `reg0`: the packet was counted for what its receiver may receive.
 pub const COUNTED: u32 = 0x1000_0000;
+/// In `reg0`: what the packet's sender sends to the outside leaves under an egress address, or not at all.
+pub const EXIT: u32 = 0x100;
+/// In `reg0`: the packet came from outside the cluster by the node that holds the egress address of its receiver, which
+/// takes answers that way and nothing else.
+pub const RETURNED: u32 = 0x200;
 /// In `reg0`: the frame is larger than [`SMALL_LENGTH`]. Known of the packets of a pod whose rate is limited, and of
 /// those to one.
 pub const LARGE: u32 = 0x2000_0000;
@@ -243,8 +248,12 @@ pub mod priority {
     pub const STATIC: u16 = 150;
     /// Learned: answers of an association of SCTP, which verdicts about new ones do not touch.
     pub const ANSWERS: u16 = 120;
+    /// Learned: what comes back by the node of an egress address, which verdicts about its source alone do not touch.
+    pub const RETURNED: u16 = 110;
     /// Flows learned from packets. Those that overlap agree.
     pub const LEARNED: u16 = 100;
+    /// Before [`CAUSE`], and after everything that was learned: the agent is asked.
+    pub const ASK: u16 = 60;
     /// Static drops with a cause.
     pub const CAUSE: u16 = 50;
     /// What is left.
@@ -253,6 +262,20 @@ pub mod priority {
 
 /// Hardware address of the router that every overlay pod and the host see.
 pub const ROUTER_MAC: Mac = Mac([0x0a, 0x58, 0xa9, 0xfe, 0x01, 0x01]);
+/// First two bytes of the hardware address from which the host gets what it is to send under an egress address.
+pub const EGRESS_MAC: [u8; 2] = [0x0a, 0x59];
+/// That hardware address: of IPv4 the address stands in it, of IPv6 a hash. So the host tells such packets apart without
+/// knowing any pod, and one that it has no rule for it drops.
+#[must_use]
+pub fn egress_mac(egress: IpAddr) -> Mac {
+    let [a, b] = EGRESS_MAC;
+    let [.., w, x, y, z] = match egress {
+        IpAddr::V4(v4) => u64::from(u32::from(v4)),
+        IpAddr::V6(v6) => stable_id(&[b"egress", &v6.octets()]),
+    }
+    .to_be_bytes();
+    Mac([a, b, w, x, y, z])
+}
 /// Next hop of the host for overlay prefixes, IPv4.
 pub const HOST_NEXT_HOP_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Next hop of the host for overlay prefixes, IPv6.
@@ -313,11 +336,15 @@ pub enum Kind {
     Ended = 12,
     /// For a moment: who else speaks for an address is heard.
     Probe = 13,
+    /// Learned: the way out of a pod whose namespace has an egress address.
+    Exit = 14,
+    /// Learned: the way back of what left so.
+    Return = 15,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Node,
         Kind::Pod,
         Kind::Drop,
@@ -331,6 +358,8 @@ impl Kind {
         Kind::Related,
         Kind::Ended,
         Kind::Probe,
+        Kind::Exit,
+        Kind::Return,
     ];
 
     /// Whether flows of this kind come from packets.
@@ -356,6 +385,8 @@ impl Kind {
             Kind::Related => "related",
             Kind::Ended => "ended",
             Kind::Probe => "probe",
+            Kind::Exit => "exit",
+            Kind::Return => "return",
         }
     }
 }
@@ -399,11 +430,13 @@ pub enum Cause {
     SpoofedOnWire = 16,
     /// A frame from the wire that is for nobody here.
     WireStray = 17,
+    /// From outside by the node that holds the receiver's egress address, and no answer to anything.
+    Uninvited = 18,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 17] = [
+    pub const ALL: [Cause; 18] = [
         Cause::UnknownPort,
         Cause::SpoofedMac,
         Cause::SpoofedIpv4,
@@ -421,6 +454,7 @@ impl Cause {
         Cause::DhcpServer,
         Cause::SpoofedOnWire,
         Cause::WireStray,
+        Cause::Uninvited,
     ];
 
     /// One word for people and metric labels.
@@ -444,6 +478,7 @@ impl Cause {
             Cause::DhcpServer => "dhcp-server",
             Cause::SpoofedOnWire => "spoofed-on-wire",
             Cause::WireStray => "wire-stray",
+            Cause::Uninvited => "uninvited",
         }
     }
 }

@@ -21,7 +21,7 @@ use fabric_core::pipeline::statics::static_flows;
 use fabric_core::pipeline::vocabulary::{Origin, Table};
 use openflow::{Flow, FlowTable, Mac};
 use policy::manifest::{Source, admit};
-use policy::{Edit, Traffic, World};
+use policy::{Edit, Exit, Family, Traffic, World};
 
 /// The pods of the node, by everything that a packet shows of them.
 #[derive(Default)]
@@ -72,6 +72,9 @@ impl Scene {
             local_mac: Some(Mac([0x02, 0, 0, 0, 0, 0xfe])),
             tunnels: BTreeMap::from([(Tunnel::Vxlan, 1)]),
             uplinks: world.networks().filter_map(Segment::of).map(|segment| (segment.physical, 2)).collect(),
+            egress: (world.egress_claims().filter(|claim| claim.node.as_str() == node))
+                .map(|claim| claim.ip)
+                .collect(),
             ..Site::default()
         };
         let largest_mtu = if site.uplinks.is_empty() { 1450 } else { 1500 };
@@ -85,6 +88,9 @@ impl Scene {
             segment: pod.ips.first().and_then(|ip| Segment::of(world.network_of(*ip)?)),
             rates: Rates { out: pod.annotations.egress_bandwidth, into: pod.annotations.ingress_bandwidth },
             mtu: 0,
+            exits: (pod.ips.iter().filter(|ip| world.exit(**ip) != Exit::OwnNode))
+                .map(|ip| Family::of(*ip))
+                .collect(),
         });
         let local = Local(pods.collect());
         Scene { site, world, local }

@@ -113,6 +113,7 @@ fn config(name: &str, seed: u64, now: Instant) -> NodeConfig {
         claim_rest: Duration::from_secs(30),
         claim_retention: Duration::from_secs(3600),
         reconcile_every: Duration::from_secs(300),
+        egress: true,
         seed,
         clock: Clock::new(now, EPOCH),
     }

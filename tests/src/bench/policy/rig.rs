@@ -192,6 +192,7 @@ fn config() -> NodeConfig {
         claim_retention: Duration::from_secs(3_600),
         clock: Clock::new(Instant::now(), Duration::ZERO),
         reconcile_every: Duration::from_secs(86_400),
+        egress: true,
         seed: 7,
     }
 }

@@ -99,6 +99,14 @@ impl Memory {
         if nodes {
             concerned.entries.extend(self.ways());
         }
+        let of_egress = |change: &Change| match change {
+            Change::Namespace(_) => true,
+            Change::Address(ip) => world.is_egress(*ip),
+            _ => false,
+        };
+        if changes.iter().any(of_egress) {
+            concerned.entries.extend(self.exits());
+        }
         concerned.touched = touched(changes, world);
         for address in concerned.touched.clone() {
             let may_be_a_node = nodes || matches!(world.resident(address), Resident::Node(_));
@@ -129,6 +137,8 @@ impl Memory {
                 matches!(
                     entry.query(),
                     Query::Route { .. }
+                        | Query::Exit { .. }
+                        | Query::Return { .. }
                         | Query::Wire { .. }
                         | Query::TunnelSource { .. }
                         | Query::Gate { .. }
@@ -137,6 +147,15 @@ impl Memory {
             })
         };
         self.ids().filter(is_way)
+    }
+
+    /// What depends on who holds which egress address.
+    fn exits(&self) -> impl Iterator<Item = Id> + '_ {
+        let is_exit = |id: &Id| {
+            let entry = self.entry(*id);
+            entry.is_some_and(|entry| matches!(entry.query(), Query::Exit { .. } | Query::Return { .. }))
+        };
+        self.ids().filter(is_exit)
     }
 
     /// Who lives at the address is another. A verdict for every address there is does not look at who lives where, or

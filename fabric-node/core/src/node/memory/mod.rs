@@ -383,6 +383,8 @@ fn addresses(query: &Query) -> impl Iterator<Item = IpAddr> + use<> {
         | Query::Wire { destination: address, .. }
         | Query::Gate { destination: address }
         | Query::Vacant { destination: address, .. } => (Some(address), None),
+        Query::Exit { source, destination, .. } => (Some(source), Some(destination)),
+        Query::Return { source, pod, .. } => (Some(pod), Some(source)),
         Query::Egress { question, part: Part::Back(_), .. }
         | Query::Ingress { question, part: Part::Back(_), .. }
         | Query::Ended { question, .. } => (Some(question.subject), Some(question.peer)),
@@ -404,6 +406,8 @@ fn subjects(query: &Query) -> impl Iterator<Item = (IpAddr, Direction)> + use<> 
         Query::Ended { question, .. } => (Some(question), Part::Whole),
         Query::TunnelSource { .. }
         | Query::Route { .. }
+        | Query::Exit { .. }
+        | Query::Return { .. }
         | Query::Wire { .. }
         | Query::Gate { .. }
         | Query::Vacant { .. }
@@ -444,6 +448,8 @@ pub(super) fn zone(query: &Query) -> Option<u16> {
         | Query::Ended { zone, .. } => Some(zone),
         Query::TunnelSource { .. }
         | Query::Route { .. }
+        | Query::Exit { .. }
+        | Query::Return { .. }
         | Query::Wire { .. }
         | Query::Gate { .. }
         | Query::Vacant { .. } => None,

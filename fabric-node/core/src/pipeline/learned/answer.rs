@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use policy::{Direction, Location};
+use policy::{Direction, Exit, Family, Location};
 
 use super::super::fields::SCTP;
+use super::super::site::LocalPod;
 use super::super::vocabulary::{Origin, Table};
 use super::decide::decide;
 use super::decision::Decision;
@@ -88,18 +89,53 @@ impl<P: Pods> Answering<'_, P> {
         let Some(tunnel) = self.punt.tunnel else { return Verdict::Drop };
         let (source, destination) = (self.punt.tuple.source, self.punt.tuple.destination);
         let nobody = tunnel_address(source, self.context).is_none();
+        if self.ask(Query::Return { tunnel, source, pod: destination }) {
+            return Verdict::Resume;
+        }
         if self.patient && nobody && self.context.world.network_of(source).is_some() {
             return Verdict::Wait(source);
         }
         if !self.ask(Query::TunnelSource { tunnel, source }) {
             return Verdict::Drop;
         }
-        self.ask(Query::Route { destination: source });
         if self.context.pods.by_address(destination).is_some() {
+            self.ask(Query::Route { destination: source });
             self.ingress();
             return Verdict::Resume;
         }
-        if self.context.site.addresses.contains(&destination) { Verdict::Resume } else { Verdict::Drop }
+        match self.context.site.addresses.contains(&destination) {
+            true => {
+                self.ask(Query::Route { destination: source });
+                Verdict::Resume
+            }
+            false => self.leaves(),
+        }
+    }
+
+    /// A packet from a tunnel that is for nobody here: it may leave under an egress address that this node holds.
+    fn leaves(&mut self) -> Verdict {
+        if self.context.site.egress.is_empty() {
+            return Verdict::Drop;
+        }
+        let (source, destination) = (self.punt.tuple.source, self.punt.tuple.destination);
+        self.ask(Query::Route { destination: source });
+        self.resume_if(Query::Exit { source, destination, by_tunnel: true })
+    }
+
+    /// Out of the cluster: as the sender's namespace says, or by this node. The way back is known before the answer comes.
+    fn outside(&mut self, to: IpAddr) -> Verdict {
+        let source = self.punt.tuple.source;
+        let exits = |pod: &LocalPod| pod.exits.contains(&Family::of(source));
+        let sender = self.context.pods.by_port(self.punt.in_port);
+        if !sender.is_some_and(exits) {
+            return self.resume_if(Query::Route { destination: to });
+        }
+        if let Exit::Egress { holder, .. } = self.context.world.exit(source)
+            && let Some(tunnel) = tunnel_to(holder, self.context)
+        {
+            self.ask(Query::Return { tunnel, source: to, pod: source });
+        }
+        self.resume_if(Query::Exit { source, destination: to, by_tunnel: false })
     }
 
     fn egress(&mut self) -> Verdict {
@@ -135,8 +171,10 @@ impl<P: Pods> Answering<'_, P> {
     /// The way there, and for a remote address the way back as well: established traffic never needs the agent.
     fn route(&mut self) -> Verdict {
         let to = self.punt.tuple.destination;
-        if matches!(self.punt.origin, Origin::Tunnel | Origin::Physical) {
-            return Verdict::Drop;
+        match self.punt.origin {
+            Origin::Tunnel => return self.leaves(),
+            Origin::Physical => return Verdict::Drop,
+            Origin::Pod | Origin::Host => {}
         }
         let here = self.context.site.addresses.contains(&to);
         if let Some(segment) = self.punt.segment.filter(|_| !here && !is_overlay(to, self.context)) {
@@ -150,10 +188,8 @@ impl<P: Pods> Answering<'_, P> {
         }
         match self.context.world.locate(to) {
             Location::Vacant { .. } if self.may_be_claimed(to) => Verdict::Wait(to),
-            Location::Vacant { .. } if !is_overlay(to, self.context) => {
-                self.resume_if(Query::Route { destination: to })
-            }
-            Location::Outside => self.resume_if(Query::Route { destination: to }),
+            Location::Vacant { .. } if !is_overlay(to, self.context) => self.outside(to),
+            Location::Outside => self.outside(to),
             Location::Pod { node, .. } | Location::Node(node) => match tunnel_to(&node, self.context) {
                 Some(tunnel) => {
                     self.ask(Query::TunnelSource { tunnel, source: to });

@@ -1,6 +1,7 @@
 //! One query to one flow.
 
 use super::decision::Decision;
+use super::exits::{exit, returned};
 use super::verdict::{egress, ended, ingress, peer, related};
 use super::ways::{gate, route, tunnel_source, vacant, wire};
 use super::{Context, Pods, Query};
@@ -15,6 +16,8 @@ pub fn decide<P: Pods>(query: &Query, context: &Context<'_, P>) -> Option<Decisi
         Query::Ingress { zone, question, part } => ingress(*zone, question, *part, context),
         Query::Peer { zone, question, part } => peer(*zone, question, *part, context),
         Query::Route { destination } => route(*destination, context),
+        Query::Exit { source, destination, by_tunnel } => exit(*source, *destination, *by_tunnel, context),
+        Query::Return { tunnel, source, pod } => returned(*tunnel, *source, *pod, context),
         Query::Wire { segment, destination } => wire(*segment, *destination, context),
         Query::Gate { destination } => gate(*destination, context),
         Query::Vacant { port, destination } => vacant(*port, *destination, context),

@@ -8,6 +8,7 @@
 mod answer;
 mod decide;
 mod decision;
+mod exits;
 mod packet;
 mod revive;
 mod verdict;
@@ -49,6 +50,24 @@ pub enum Query {
     Route {
         /// The address.
         destination: IpAddr,
+    },
+    /// By which way does a packet leave the cluster whose sender has an egress address?
+    Exit {
+        /// The pod's address.
+        source: IpAddr,
+        /// The address outside.
+        destination: IpAddr,
+        /// Whether a tunnel has brought it here; else the pod is of this node.
+        by_tunnel: bool,
+    },
+    /// Does what comes back to that pod come by this tunnel?
+    Return {
+        /// Outer source.
+        tunnel: IpAddr,
+        /// The address outside that answers.
+        source: IpAddr,
+        /// The pod's address.
+        pod: IpAddr,
     },
     /// Which way does this address lie for pods of a segment?
     Wire {
@@ -129,6 +148,8 @@ impl Query {
             Query::Egress { .. } => Kind::Egress,
             Query::Route { .. } | Query::Wire { .. } => Kind::Route,
             Query::Ingress { .. } => Kind::Ingress,
+            Query::Exit { .. } => Kind::Exit,
+            Query::Return { .. } => Kind::Return,
             Query::Vacant { .. } => Kind::Vacant,
             Query::Peer { .. } => Kind::Peer,
             Query::Gate { .. } => Kind::Gate,

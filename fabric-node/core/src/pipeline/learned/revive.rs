@@ -7,7 +7,7 @@ use policy::{Direction, Family, Question, Traffic};
 
 use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, UDP, has_ports};
 use super::super::site::LocalPod;
-use super::super::vocabulary::{Cookie, Kind, REG_OUTPUT, REG_SEGMENT, Table, priority};
+use super::super::vocabulary::{Cookie, EXIT, Kind, REG_FLAGS, REG_OUTPUT, REG_SEGMENT, Table, priority};
 use super::{Part, Pods, Query};
 
 /// The query that a flow of an earlier run answered, with the first packet of its region
@@ -43,6 +43,15 @@ pub fn revive<P: Pods>(flow: &Flow, pods: &P) -> Option<Query> {
                 None => Query::Route { destination },
             })
         }
+        Kind::Exit => {
+            let by_tunnel = matches.get(REG_FLAGS).is_some_and(|(bits, _)| bits & u128::from(EXIT) == 0);
+            Some(Query::Exit { source: source(matches)?, destination: destination(matches)?, by_tunnel })
+        }
+        Kind::Return => Some(Query::Return {
+            tunnel: tunnel(matches)?,
+            source: source(matches)?,
+            pod: destination(matches)?,
+        }),
         Kind::Gate => Some(Query::Gate { destination: destination(matches)? }),
         Kind::Related => match flow.table {
             table if table == Table::Egress.id() => {

@@ -12,7 +12,7 @@ use super::super::fields::{
 use super::super::site::TunnelPort;
 use super::super::statics::to_host;
 use super::super::vocabulary::{
-    Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SEGMENT, RETRY, TO_NODE, Table, octets, stable_id,
+    EXIT, Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SEGMENT, RETRY, TO_NODE, Table, octets, stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
 use super::{Context, Pods};
@@ -82,7 +82,10 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
         stable_id(&[b"route", &octets(prefix.addr()), &[prefix.prefix_len()], &way, &asked.to_be_bytes()]);
     // From a segment the fabric is the way to overlays only.
     let off_segment = if is_overlay(to, context) { 0 } else { ON_SEGMENT };
-    let matches = destination(flags(0, Origin::Tunnel.bit() | asked | off_segment), prefix);
+    // Who has an egress address does not leave here as others do.
+    let leaves = matches!(context.world.locate(to), Location::Outside | Location::Vacant { .. });
+    let exit = if leaves { EXIT } else { 0 };
+    let matches = destination(flags(0, Origin::Tunnel.bit() | asked | off_segment | exit), prefix);
     let mut flow = lasting(Kind::Route, id, Table::Route, matches);
     flow.actions = actions;
     Some(Decision::plain(flow, true))
@@ -157,7 +160,7 @@ fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
 }
 
 /// What tells the way from others, and the actions.
-fn to_peer<P>(
+pub(super) fn to_peer<P>(
     peer: IpAddr,
     tunnel: TunnelPort,
     to_node: bool,
@@ -193,7 +196,7 @@ fn outside<P>(address: IpAddr, context: &Context<'_, P>) -> IpNet {
     })
 }
 
-fn holds_loopback(prefix: IpNet) -> bool {
+pub(super) fn holds_loopback(prefix: IpNet) -> bool {
     prefix.contains(&IpAddr::from(std::net::Ipv4Addr::LOCALHOST))
         || prefix.contains(&IpAddr::from(std::net::Ipv6Addr::LOCALHOST))
 }

@@ -16,7 +16,7 @@ use super::fields::{go, set_flags};
 use super::site::{LocalPod, Site};
 use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
-pub use node::{OWN_NODE, node_flows, node_meters, to_host};
+pub use node::{OWN_NODE, node_flows, node_meters, to_host, to_host_from};
 pub use pod::{forget_meters_of, forget_rates, pod_flows, pod_meters};
 pub use segment::{out_by_wire, probe_flows};
 

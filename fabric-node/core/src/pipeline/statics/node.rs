@@ -178,6 +178,11 @@ fn route(site: &Site) -> Vec<Flow> {
         miss(Table::Route, 0, 0),
         drop_for(Cause::TunnelStray, Table::Route, priority::CAUSE, from(Origin::Tunnel)),
     ];
+    if !site.egress.is_empty() {
+        // What tunnels bring may leave here under an egress address.
+        let from_tunnel = Origin::Tunnel.bit();
+        flows.push(Flow { priority: priority::ASK, ..miss(Table::Route, from_tunnel, from_tunnel) });
+    }
     if let Some(mac) = site.local_mac {
         for address in &site.addresses {
             flows.push(of_node(
@@ -193,9 +198,14 @@ fn route(site: &Site) -> Vec<Flow> {
 
 /// Actions that hand a packet to the node itself, which is its end or forwards it.
 pub fn to_host(local_mac: openflow::Mac) -> Vec<Action> {
+    to_host_from(ROUTER_MAC, local_mac)
+}
+
+/// The same, from a hardware address that tells the node what to do with it.
+pub fn to_host_from(router: openflow::Mac, local_mac: openflow::Mac) -> Vec<Action> {
     vec![
         set_flags(TO_NODE, RETRY | TO_NODE),
-        set(Field::ETH_SRC, ROUTER_MAC),
+        set(Field::ETH_SRC, router),
         set(Field::ETH_DST, local_mac),
         Action::DecTtl,
         set(REG_OUTPUT, port::LOCAL),

@@ -7,13 +7,13 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::Family;
 
 use super::super::fields::{
-    ETH_ARP, SOLICITATION, check_size, clear_retry, destination, discovery, flags, go, host, set, source,
-    track,
+    ETH_ARP, SOLICITATION, check_size, clear_retry, destination, discovery, flags, go, host, set, set_flags,
+    source, track,
 };
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
-    Cause, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT, ROUTER_MAC,
-    RateMeters, Table, meter_in, meter_out, priority, rate_in, rate_out,
+    Cause, EXIT, MARKS, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT,
+    RETURNED, ROUTER_MAC, RateMeters, Table, meter_in, meter_out, priority, rate_in, rate_out,
 };
 use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
@@ -39,6 +39,7 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
         }
     }
     flows.extend(pod.addresses.iter().map(|address| deliver(site, pod, *address)));
+    flows.extend(uninvited(pod));
     flows.extend(count_received(pod));
     flows.extend(punt(pod));
     flows
@@ -76,7 +77,9 @@ fn guard(pod: &LocalPod) -> Vec<Flow> {
     for address in &pod.addresses {
         for (counted, count) in counts_sent(pod) {
             let matches = source(counted.with(Field::IN_PORT, pod.port), host(*address));
-            let actions = count.into_iter().chain([track(REG_ZONE_OUT, Table::StateOut)]).collect();
+            let exits = pod.exits.contains(&Family::of(*address)).then(|| set_flags(EXIT, EXIT));
+            let actions =
+                count.into_iter().chain(exits).chain([track(REG_ZONE_OUT, Table::StateOut)]).collect();
             flows.push(own(pod, Table::Guard, priority::STATIC, matches, actions));
         }
         any_v6 |= address.is_ipv6();
@@ -138,6 +141,13 @@ fn deliver(site: &Site, pod: &LocalPod, address: IpAddr) -> Flow {
         .chain([track(REG_ZONE_IN, Table::StateIn)])
         .collect(),
     )
+}
+
+/// By the node of its egress address nobody opens a conversation with the pod.
+fn uninvited(pod: &LocalPod) -> Option<Flow> {
+    let matches = flags(RETURNED, RETURNED).with(REG_OUTPUT, pod.port).with_mask(Field::CT_MARK, 0u32, MARKS);
+    let drop = drop_for(Cause::Uninvited, Table::Ingress, priority::FIRST, matches);
+    (!pod.exits.is_empty()).then_some(drop)
 }
 
 /// What the pod opens is charged to it, and so is what tunnels and wires bring to it.
