@@ -66,6 +66,10 @@ pub struct NodeConfig {
     /// same on every node of a cluster. Default: `kube-system`.
     #[serde(default = "default_shared_namespaces")]
     pub shared_namespaces: Vec<String>,
+    /// Whether this node may hold egress addresses (`fabric.io/egress-ip` of namespaces). It does so where one of its
+    /// interfaces is on a network that has the address. Default: true.
+    #[serde(default = "default_egress")]
+    pub egress: bool,
     /// Bounds on what one pod can cost the node.
     #[serde(default)]
     pub limits: Limits,
@@ -161,6 +165,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self { conversations_per_second: 1_000, connections_per_pod: 65_536, learned_flows_per_pod: 4_096 }
     }
+}
+
+const fn default_egress() -> bool {
+    true
 }
 
 fn default_bridge() -> String {

@@ -16,6 +16,10 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use rtnetlink::sys::{Socket, SocketAddr};
 
+/// What tells the agent's own routes, neighbours and addresses from those of others (`rtm_protocol`, `NDA_PROTOCOL`,
+/// `IFA_PROTO`).
+pub const PROTOCOL: u8 = 0xfa;
+
 /// How long the kernel may take to acknowledge, seconds.
 const ANSWER_SECONDS: i64 = 10;
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::{Event, HostState};
 use fabric_node::host::{Handle, HostConfig, cleanup, start};
+use ipnet::IpNet;
 use openflow::Mac;
 use support::{Ovs, PATIENCE, Process, in_namespace, run, try_run, until};
 use tokio::sync::mpsc;
@@ -21,19 +22,26 @@ const MAC: &str = "0a:58:a9:fe:01:01";
 struct Room {
     handle: Handle,
     events: mpsc::Receiver<Event>,
+    /// The networks that the room told of last.
+    links: Option<BTreeSet<IpNet>>,
 }
 
 impl Room {
     fn new(config: HostConfig) -> Self {
         let (sender, events) = mpsc::channel(16);
-        Self { handle: start(config, sender), events }
+        Self { handle: start(config, sender), events, links: None }
     }
 
     async fn settled(&mut self) -> BTreeSet<IpAddr> {
-        let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
-        match event.unwrap_or_else(|_| panic!("no event; problems: {:?}", *self.handle.problems().borrow())) {
-            Some(Event::PeersSettled(peers)) => peers,
-            other => panic!("{other:?} is not of this room"),
+        loop {
+            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+            match event
+                .unwrap_or_else(|_| panic!("no event; problems: {:?}", *self.handle.problems().borrow()))
+            {
+                Some(Event::PeersSettled(peers)) => return peers,
+                Some(Event::Links(links)) => self.links = Some(links),
+                other => panic!("{other:?} is not of this room"),
+            }
         }
     }
 

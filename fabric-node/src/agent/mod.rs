@@ -153,6 +153,7 @@ fn core_config(config: &NodeConfig, rooms: &Rooms) -> CoreConfig {
         claim_rest: config.claim_rest(),
         claim_retention: config.claim_retention(),
         reconcile_every: config.reconcile(),
+        egress: config.egress,
         seed: u64::from(since_epoch().subsec_nanos()) << 32 | u64::from(std::process::id()),
         clock: Clock::new(Instant::now(), since_epoch()),
     }

@@ -14,6 +14,13 @@
 //! Forwarding is switched on for a family once there is a route of that family, and
 //! stays on: other programs of the host may have come to depend on it.
 //!
+//! # Egress addresses
+//!
+//! An address under which pods leave the cluster is put, alone in its prefix, on the interface that is on its network,
+//! and announced. It has a lifetime in the kernel that the room renews (`egress`): where the agent has
+//! died, the address goes before another node takes it over, and it outlives a restart. After each comparison that
+//! succeeded, the room tells which networks the node's interfaces are on ([`Event::Links`]).
+//!
 //! # Tunnel peers
 //!
 //! The userspace datapath does not use the kernel's neighbours for its tunnels. It has a
@@ -27,6 +34,8 @@
 //! has no link-local address yet (one to two seconds of duplicate detection). With the
 //! kernel datapath, which queues packets while it resolves, an entry is never deleted.
 
+mod egress;
+mod interfaces;
 mod masquerade;
 mod netlink;
 mod peers;
@@ -40,9 +49,9 @@ use std::time::Duration;
 use fabric_core::node::{Event, HostState};
 use tokio::sync::{mpsc, watch};
 
-/// Routing protocol number of the routes and neighbours that the room makes (`rtm_protocol`, rtnetlink(7)); not in
-/// iproute2's `rt_protos`.
-pub const PROTOCOL: u8 = 0xfa;
+/// Routing protocol number of the routes, neighbours and addresses that the room makes (`rtm_protocol`, rtnetlink(7));
+/// not in iproute2's `rt_protos`.
+pub const PROTOCOL: u8 = crate::netlink::PROTOCOL;
 
 /// Settings of the room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +98,8 @@ impl Handle {
 
 /// Starts the room. Must be called within a tokio runtime, in the network namespace of the node.
 ///
-/// [`Event::PeersSettled`] follows every [`Handle::apply`] once, with the peers of that state.
+/// [`Event::PeersSettled`] follows every [`Handle::apply`] once, with the peers of that state; [`Event::Links`] the first one
+/// and whatever changes the answer.
 #[must_use]
 pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
     let (state, wanted) = watch::channel(None);
@@ -98,7 +108,7 @@ pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
     Handle { state, problems }
 }
 
-/// Removes all routes, neighbours and nftables tables that the room made in an earlier run. It goes on after a
+/// Removes all routes, neighbours, egress addresses and nftables tables that the room made in an earlier run. It goes on after a
 /// failure. A room that runs meanwhile would make them again.
 ///
 /// # Errors

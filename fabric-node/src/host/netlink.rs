@@ -88,8 +88,13 @@ pub enum Change {
         /// Whether it can carry packets.
         running: bool,
     },
-    /// An address came or went.
-    Address,
+    /// An address came, went, or has another lifetime.
+    Address {
+        /// The address.
+        address: Option<IpAddr>,
+        /// Whether it is there.
+        present: bool,
+    },
     /// A route of the room's went.
     Route,
     /// A neighbour changed.
@@ -101,7 +106,7 @@ pub enum Change {
 /// A connection for requests.
 #[derive(Debug, Clone)]
 pub struct Netlink {
-    handle: rtnetlink::Handle,
+    pub(super) handle: rtnetlink::Handle,
 }
 
 impl Netlink {
@@ -263,7 +268,7 @@ pub fn exists(error: &Error) -> bool {
     errno(error) == Some(EXISTS)
 }
 
-fn unless_gone(outcome: Result<(), Error>) -> Result<(), Error> {
+pub(super) fn unless_gone(outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Err(error) if errno(&error).is_some_and(|code| GONE.contains(&code)) => Ok(()),
         other => other,
@@ -422,7 +427,12 @@ fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
         RouteNetlinkMessage::DelLink(message) => {
             Some(Change::Link { index: message.header.index, running: false })
         }
-        RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_) => Some(Change::Address),
+        RouteNetlinkMessage::NewAddress(message) => {
+            Some(Change::Address { address: super::interfaces::address_of(message), present: true })
+        }
+        RouteNetlinkMessage::DelAddress(message) => {
+            Some(Change::Address { address: super::interfaces::address_of(message), present: false })
+        }
         RouteNetlinkMessage::DelRoute(message) => own_route(message).map(|_| Change::Route),
         RouteNetlinkMessage::NewNeighbour(message) => {
             standing(message).map(|(hop, standing)| Change::Neighbour(hop, standing))

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::{Event, HostState};
 use futures_util::StreamExt;
+use ipnet::IpNet;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 
 use super::HostConfig;
+use super::egress::{self, Loans};
 use super::masquerade;
 use super::netlink::{Change, Hop, Link, Netlink, exists};
 use super::peers::Peers;
@@ -74,6 +76,11 @@ pub async fn run(
             {
                 return;
             }
+            if let Some(links) = room.links_told()
+                && events.send(Event::Links(links)).await.is_err()
+            {
+                return;
+            }
         }
         tracing::warn!("rtnetlink: the connection ended; opening another");
         tokio::time::sleep(REOPEN).await;
@@ -89,8 +96,11 @@ struct Room {
     /// The script that `nft` accepted last.
     masquerade: Option<String>,
     peers: Peers,
+    loans: Loans,
     /// When to compare next.
     compare: Option<Instant>,
+    /// Whether the rules of the last state are in the kernel.
+    ready: bool,
     /// What the last comparison could not bring about.
     undone: Vec<String>,
     /// Since when there is which problem.
@@ -103,11 +113,13 @@ impl Room {
         Self {
             peers: Peers::new(config.refresh, config.patience),
             config,
+            loans: Loans::default(),
             state: None,
             device: None,
             mtu_set: None,
             masquerade: None,
             compare: None,
+            ready: false,
             undone: Vec::new(),
             since: BTreeMap::new(),
             problems,
@@ -139,7 +151,9 @@ impl Room {
                 }
                 self.compare_by(now + GATHER);
             }
-            Change::Address => {
+            // Its own renewals come back as news.
+            Change::Address { address: Some(ip), present: true } if self.loans.has(*ip) => {}
+            Change::Address { .. } => {
                 self.peers.retry_silent(now + GATHER);
                 self.compare_by(now + GATHER);
             }
@@ -155,7 +169,13 @@ impl Room {
     /// When there is something to do; without a state to compare with, there is nothing to compare.
     fn next(&self) -> Option<Instant> {
         let compare = self.compare.filter(|_| self.state.is_some());
-        compare.into_iter().chain(self.peers.next()).min()
+        compare.into_iter().chain(self.peers.next()).chain(self.loans.next()).min()
+    }
+
+    /// The networks that the interfaces are on, where that is news and the rest of the state is in place: whoever is told may
+    /// be given an egress address.
+    fn links_told(&mut self) -> Option<BTreeSet<IpNet>> {
+        if self.ready { self.loans.news() } else { None }
     }
 
     /// Does what is due.
@@ -167,6 +187,9 @@ impl Room {
             self.undone = self.apply(&state, netlink).await;
             let pause = if self.undone.is_empty() { self.config.refresh } else { RETRY };
             self.compare = Some(Instant::now() + pause);
+        }
+        if !self.loans.work(netlink).await {
+            self.compare_by(now + GATHER);
         }
         let due = self.peers.due(now);
         if !due.is_empty() {
@@ -201,7 +224,16 @@ impl Room {
             }
             Err(error) => problems.push(format!("rtnetlink: cannot read the host's state: {error}")),
         }
-        problems.extend(self.masquerade(state).await.err());
+        match netlink.interfaces(&state.device).await {
+            Ok(interfaces) => {
+                self.loans.note_links(&interfaces);
+                problems.extend(self.loans.apply(state, &interfaces, netlink).await);
+            }
+            Err(error) => problems.push(format!("rtnetlink: cannot read the host's addresses: {error}")),
+        }
+        let masqueraded = self.masquerade(state).await;
+        self.ready = masqueraded.is_ok();
+        problems.extend(masqueraded.err());
         problems
     }
 
@@ -384,6 +416,7 @@ pub async fn cleanup(config: &HostConfig) -> Vec<String> {
                 for step in steps {
                     failures.extend(take(&step, "", &netlink).await.err());
                 }
+                failures.extend(egress::cleanup(&netlink).await);
             }
             Err(error) => failures.push(format!("rtnetlink: cannot read the host's state: {error}")),
         },

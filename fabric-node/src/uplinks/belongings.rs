@@ -18,7 +18,7 @@ use rtnetlink::packet_route::route::{
 };
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::netlink::Step;
+use crate::netlink::{PROTOCOL, Step};
 
 /// Lifetime without an end, seconds (`INFINITY_LIFE_TIME`, `linux/if_addr.h`).
 const FOR_EVER: u32 = u32::MAX;
@@ -246,7 +246,14 @@ fn host_address(mut address: AddressMessage, device: &Device) -> Option<AddressM
     let temporary = six && flags.contains(AddressFlags::Secondary);
     let made = address.attributes.contains(&AddressAttribute::Protocol(AddressProtocol::LinkLocal));
     let own = six && header.scope == AddressScope::Link && address_of(&address) == link_local(&device.mac);
-    if temporary || made || own || flags.contains(AddressFlags::Dadfailed) {
+    // The host room puts an egress address where the others are.
+    let egress = AddressAttribute::Protocol(AddressProtocol::Other(PROTOCOL));
+    if temporary
+        || made
+        || own
+        || address.attributes.contains(&egress)
+        || flags.contains(AddressFlags::Dadfailed)
+    {
         return None;
     }
     let header = &mut address.header;
