@@ -2,6 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
+#[path = "host/egress.rs"]
+mod egress;
+#[path = "host/space.rs"]
+mod space;
 #[allow(dead_code, reason = "each test program uses a part")]
 mod support;
 
@@ -14,7 +18,8 @@ use fabric_core::node::{Event, HostState};
 use fabric_node::host::{Handle, HostConfig, cleanup, start};
 use ipnet::IpNet;
 use openflow::Mac;
-use support::{Ovs, PATIENCE, Process, in_namespace, run, try_run, until};
+use space::Namespace;
+use support::{Ovs, PATIENCE, in_namespace, run, try_run, until};
 use tokio::sync::mpsc;
 
 const MAC: &str = "0a:58:a9:fe:01:01";
@@ -43,6 +48,17 @@ impl Room {
                 other => panic!("{other:?} is not of this room"),
             }
         }
+    }
+
+    /// The networks that the node's interfaces are on, as the room tells.
+    async fn told(&mut self) -> BTreeSet<IpNet> {
+        while self.links.is_none() {
+            match tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event") {
+                Some(Event::Links(links)) => self.links = Some(links),
+                other => panic!("{other:?} is not of this room"),
+            }
+        }
+        self.links.clone().unwrap_or_default()
     }
 
     /// Drops the handle, and waits until the room has ended.
@@ -448,59 +464,4 @@ fn a_switch_that_insists_on_another_mtu_is_named_and_not_fought() {
 fn mac_of(device: &str) -> String {
     let link = run("ip", &["-br", "link", "show", device]);
     link.split_whitespace().nth(2).expect("an address").to_owned()
-}
-
-/// Another network namespace, held by a process that sleeps.
-struct Namespace(Process);
-
-impl Namespace {
-    /// Takes a device of the test's namespace, with an address and a default route.
-    async fn behind(device: &str, address: &str, gateway: &str) -> Self {
-        let null = PathBuf::from("/dev/null");
-        let namespace = Self(Process::start("unshare", &["-n", "sleep", "1000"], &null, &[]));
-        let id = namespace.0.id().to_string();
-        let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
-        let path = format!("/proc/{id}/ns/net");
-        until("another namespace", || std::fs::read_link(&path).is_ok_and(|other| other != own)).await;
-        run("ip", &["link", "set", device, "netns", &id]);
-        namespace.run(&["ip", "addr", "add", address, "dev", device]);
-        namespace.run(&["ip", "link", "set", device, "up"]);
-        namespace.run(&["ip", "route", "add", "default", "via", gateway, "dev", device, "onlink"]);
-        namespace
-    }
-
-    fn enter(&self, command: &[&str]) -> Vec<String> {
-        let enter = ["-t".to_owned(), self.0.id().to_string(), "-n".to_owned(), "--".to_owned()];
-        enter.into_iter().chain(command.iter().map(|word| (*word).to_owned())).collect()
-    }
-
-    fn run(&self, command: &[&str]) -> String {
-        let words = self.enter(command);
-        run("nsenter", &words.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    fn try_run(&self, command: &[&str]) -> bool {
-        let words = self.enter(command);
-        try_run("nsenter", &words.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    fn capture(&self, device: &str, filter: &str) -> Capture {
-        let folder = support::Folder::new();
-        let words = self.enter(&["tcpdump", "-lni", device, filter]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let process = Process::start("nsenter", &words, &folder.file("capture"), &[]);
-        Capture { _process: process, folder }
-    }
-}
-
-/// A running capture.
-struct Capture {
-    _process: Process,
-    folder: support::Folder,
-}
-
-impl Capture {
-    fn text(&self) -> String {
-        std::fs::read_to_string(self.folder.file("capture")).unwrap_or_default()
-    }
 }

@@ -75,16 +75,17 @@ pub struct ClaimsPage {
 pub struct Claim {
     /// The address.
     pub ip: IpAddr,
-    /// Its Network.
+    /// Its Network; empty for an egress address.
     pub network: String,
     /// The pod, `NAMESPACE/NAME`, where the runtime named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
     /// The node that it lives on, or that keeps it.
     pub node: String,
-    /// `CONTAINERID/IFNAME`; empty while it is kept for the pod's successor.
+    /// `CONTAINERID/IFNAME`; empty while it is kept for the pod's successor; `egress` for an egress address, which a node
+    /// holds.
     pub owner: String,
-    /// Since when the owner has it, or since when it is kept (RFC 3339).
+    /// Since when the owner has it, or since when it is kept; of an egress address, when it was last renewed (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Whether it is kept when the pod goes, for the pod's successor of the same name.
@@ -94,7 +95,15 @@ pub struct Claim {
 /// The claims behind `after`, as many as a page holds.
 #[must_use]
 pub fn claims(world: &World, after: Option<IpAddr>) -> ClaimsPage {
-    let mut behind = world.claims().skip_while(|claim| after.is_some_and(|after| claim.ip <= after));
+    let mut egress = world.egress_claims().peekable();
+    let mut containers = world.claims().peekable();
+    // Both are in order, and no address is in both.
+    let all = std::iter::from_fn(|| match (containers.peek(), egress.peek()) {
+        (Some(container), Some(other)) if other.ip < container.ip => egress.next(),
+        (Some(_), _) => containers.next(),
+        (None, _) => egress.next(),
+    });
+    let mut behind = all.skip_while(|claim| after.is_some_and(|after| claim.ip <= after));
     let listed = |claim: &policy::IpClaim| Claim {
         ip: claim.ip,
         network: claim.network.to_string(),

@@ -45,6 +45,7 @@ fn the_sample_shows_every_field_and_its_default() {
             "bridge",
             "claimRestSeconds",
             "claimRetentionSeconds",
+            "egress",
             "limits.connectionsPerPod",
             "limits.conversationsPerSecond",
             "limits.learnedFlowsPerPod",
@@ -120,7 +121,7 @@ const WRONG: &[(&str, &str)] = &[
     ("", ":1: unexpected end of file"),
     (
         "store: { directory: /w }\nbrige: br0",
-        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, claimRetentionSeconds, sharedNamespaces, limits, physicalNetworks",
+        ":2: brige: unknown field `brige`, expected one of node, store, ovs, bridge, tunnels, sockets, log, reconcileSeconds, claimRestSeconds, claimRetentionSeconds, sharedNamespaces, egress, limits, physicalNetworks",
     ),
     (
         "store:\n  directory: /w\novs:\n  rundir: /x",

@@ -12,7 +12,7 @@ use rtnetlink::packet_route::address::{
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
 use super::PROTOCOL;
-use super::netlink::{Netlink, unless_gone};
+use super::netlink::{Netlink, address_of, unless_gone};
 
 /// An address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,22 +103,6 @@ impl Netlink {
         let message = self.handle.address().add(address.device, ip, length).message_mut().clone();
         unless_gone(self.handle.address().del(message).execute().await)
     }
-}
-
-/// The address that a message is about.
-pub fn address_of(message: &AddressMessage) -> Option<IpAddr> {
-    let of = |pick: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(pick);
-    // Of a link between two ends the other is what the kernel calls the address.
-    of(|attribute| match attribute {
-        AddressAttribute::Local(ip) => Some(*ip),
-        _ => None,
-    })
-    .or_else(|| {
-        of(|attribute| match attribute {
-            AddressAttribute::Address(ip) => Some(*ip),
-            _ => None,
-        })
-    })
 }
 
 fn address(message: &AddressMessage) -> Option<Address> {

@@ -26,7 +26,8 @@ use openflow::Mac;
 /// kube-proxy uses.
 const MARK: u32 = 0x0fab_0001;
 
-/// The script for a state. It leaves no table where there is no pod to guard.
+/// The script for a state. It leaves no table where there is nothing to masquerade, nobody in a VLAN, and no egress
+/// address asked for.
 pub fn script(state: &HostState) -> String {
     let mut script = String::new();
     for (family, v4) in [("ip", true), ("ip6", false)] {
@@ -39,7 +40,7 @@ pub fn script(state: &HostState) -> String {
         let inside: Vec<IpNet> = inside.chain(pods.clone()).collect();
         let egress: Vec<(IpAddr, Mac)> =
             state.egress.iter().filter(|(ip, _)| ip.is_ipv4() == v4).map(|(ip, mac)| (*ip, *mac)).collect();
-        if !inside.is_empty() || !wire.is_empty() {
+        if !pods.is_empty() || !wire.is_empty() || state.egress_asked && !inside.is_empty() {
             let unmasked: Vec<_> = state
                 .unmasked
                 .iter()

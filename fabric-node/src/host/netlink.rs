@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use ipnet::IpNet;
 use rtnetlink::packet_core::NetlinkPayload;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -413,6 +414,22 @@ fn link(message: &LinkMessage) -> Link {
     Link { index: message.header.index, mtu: mtu.unwrap_or_default(), up, kernel_datapath }
 }
 
+/// The address that a message is about.
+pub fn address_of(message: &AddressMessage) -> Option<IpAddr> {
+    let of = |pick: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(pick);
+    // Of a link between two ends the other is what the kernel calls the address.
+    of(|attribute| match attribute {
+        AddressAttribute::Local(ip) => Some(*ip),
+        _ => None,
+    })
+    .or_else(|| {
+        of(|attribute| match attribute {
+            AddressAttribute::Address(ip) => Some(*ip),
+            _ => None,
+        })
+    })
+}
+
 fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
     let message = match payload {
         NetlinkPayload::InnerMessage(message) => message,
@@ -428,10 +445,10 @@ fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
             Some(Change::Link { index: message.header.index, running: false })
         }
         RouteNetlinkMessage::NewAddress(message) => {
-            Some(Change::Address { address: super::interfaces::address_of(message), present: true })
+            Some(Change::Address { address: address_of(message), present: true })
         }
         RouteNetlinkMessage::DelAddress(message) => {
-            Some(Change::Address { address: super::interfaces::address_of(message), present: false })
+            Some(Change::Address { address: address_of(message), present: false })
         }
         RouteNetlinkMessage::DelRoute(message) => own_route(message).map(|_| Change::Route),
         RouteNetlinkMessage::NewNeighbour(message) => {

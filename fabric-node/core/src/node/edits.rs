@@ -243,6 +243,7 @@ impl Node {
             masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
             on_wire: self.pods_in_vlans().collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
+            egress_asked: self.world.egress_addresses().next().is_some(),
             egress: self.site.egress.iter().map(|ip| (*ip, egress_mac(*ip))).collect(),
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }

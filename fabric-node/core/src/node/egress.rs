@@ -135,12 +135,11 @@ impl Node {
     /// Brings flows and host in line with what this node holds.
     pub(super) fn refresh_egress(&mut self) {
         let held = self.held_egress();
-        if self.site.egress == held {
-            return;
+        if self.site.egress != held {
+            self.site.egress = held;
+            let flows = self.node_flow_changes();
+            self.commit(flows);
         }
-        self.site.egress = held;
-        let flows = self.node_flow_changes();
-        self.commit(flows);
         self.refresh_host();
     }
 

@@ -346,6 +346,9 @@ pub struct HostState {
     pub on_wire: BTreeSet<IpNet>,
     /// By prefix of `masquerade`: what its packets go to with their own address all the same.
     pub unmasked: BTreeMap<IpNet, BTreeSet<IpNet>>,
+    /// Whether a namespace asks for an egress address: then nothing that is to leave under one may leave otherwise, whether or
+    /// not the node holds it yet.
+    pub egress_asked: bool,
     /// Egress addresses that the node holds, each with the hardware address on the bridge from which the host gets what it
     /// is to send under it.
     pub egress: BTreeMap<IpAddr, Mac>,

@@ -1,6 +1,7 @@
 //! Addresses as tables for people.
 
 use fabric_api::{Claim, Ipam, Pool};
+use policy::object::EGRESS;
 
 use super::table::Table;
 
@@ -35,15 +36,20 @@ pub fn claims(claims: &[Claim]) -> String {
     let mut table = Table::new(&["ADDRESS", "NETWORK", "POD", "NODE", "STATE", "SINCE", "OWNER"]);
     for claim in claims {
         let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| "-".to_owned());
+        let (state, owner) = match claim.owner.as_str() {
+            "" => ("retained", "-".to_owned()),
+            EGRESS => ("egress", "-".to_owned()),
+            // The first digits of a container's id are enough to tell it by.
+            owner => ("claimed", short(owner)),
+        };
         table.row([
             claim.ip.to_string(),
-            claim.network.clone(),
+            or_none(Some(&claim.network).filter(|network| !network.is_empty())),
             or_none(claim.pod.as_ref()),
             claim.node.clone(),
-            if claim.owner.is_empty() { "retained" } else { "claimed" }.to_owned(),
+            state.to_owned(),
             or_none(claim.since.as_ref()),
-            // The first digits of a container's id are enough to tell it by.
-            if claim.owner.is_empty() { "-".to_owned() } else { short(&claim.owner) },
+            owner,
         ]);
     }
     table.to_string()
@@ -105,7 +111,19 @@ ADDRESS   NETWORK  POD        NODE  STATE     SINCE                 OWNER
 10.0.0.5  pods     shop/db-0  n1    claimed   2026-11-30T19:16:32Z  0123456789ab/eth0
 10.0.0.5  pods     shop/db-0  n1    retained  -                     -
 ";
-        assert_eq!(claims(&[held, kept]), text);
+        assert_eq!(claims(&[held.clone(), kept]), text);
+        let egress = Claim {
+            ip: "192.168.77.200".parse().expect("an address"),
+            network: String::new(),
+            pod: None,
+            owner: EGRESS.to_owned(),
+            ..held
+        };
+        let text = "\
+ADDRESS         NETWORK  POD  NODE  STATE   SINCE                 OWNER
+192.168.77.200  -        -    n1    egress  2026-11-30T19:16:32Z  -
+";
+        assert_eq!(claims(&[egress]), text);
     }
 
     #[test]
