@@ -146,6 +146,18 @@ impl IpRange {
         IpRange::new(self.first.min(other.first), self.last.max(other.last))
     }
 
+    /// Its addresses before those of another range of the family.
+    pub fn part_before(&self, other: &IpRange) -> Option<IpRange> {
+        let end = to_number(other.first).checked_sub(1)?;
+        IpRange::new(self.first, from_number(self.family(), end)?.min(self.last))
+    }
+
+    /// Its addresses after those of another range of the family.
+    pub fn part_after(&self, other: &IpRange) -> Option<IpRange> {
+        let start = to_number(other.last).checked_add(1)?;
+        IpRange::new(from_number(self.family(), start)?.max(self.first), self.last)
+    }
+
     /// How many addresses it has; the whole of IPv6 counts one less, so that the number fits.
     pub fn size(&self) -> u128 {
         (to_number(self.last) - to_number(self.first)).saturating_add(1)

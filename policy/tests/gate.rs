@@ -381,3 +381,25 @@ proptest! {
         prop_assert_eq!(admission.object, Some(Object::IpClaim(claim)));
     }
 }
+
+#[test]
+fn a_list_of_ranges_has_an_end() -> Result<()> {
+    let pod = |ranges: usize| {
+        let list: Vec<String> = (0..ranges).map(|n| format!("10.{}.{}.0/24", n / 256, n % 256)).collect();
+        admit(
+            &Source::api(),
+            serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata":
+            {"name": "a", "annotations": {"fabric.io/ip-range": list.join(",")}}}),
+        )
+    };
+    let Some(Object::Pod(whole)) = pod(64).object else { return Err("no pod".into()) };
+    assert_eq!(whole.annotations.ip_ranges.len(), 64);
+    let longer = pod(20_000);
+    let Some(Object::Pod(without)) = longer.object else { return Err("no pod".into()) };
+    assert_eq!(without.annotations.unreadable, ["fabric.io/ip-range"]);
+    let problems: Vec<String> = longer.problems.iter().map(ToString::to_string).collect();
+    let said = "API server: Pod default/a: metadata.annotations[fabric.io/ip-range]: \
+                has 20000 ranges, at most 64 are wanted";
+    assert_eq!(problems, [said]);
+    Ok(())
+}

@@ -256,7 +256,11 @@ fn a_workload_picks_within_its_own_list() {
     }
     cluster.put(pod("web-4", "v", json!({"fabric.io/ip-range": "10.2.0.1-10.2.0.2"})));
     let why = refused(cluster.add(0, "c4", "web-4", "v"));
-    assert!(why.contains("10.2.0.1-10.2.0.2 is not in 10.1.0.0/24"), "{why}");
+    assert!(why.contains("10.2.0.1-10.2.0.2 is not in Network pods (10.1.0.0/24)"), "{why}");
+    // Also where there are others that are in it.
+    cluster.put(pod("web-5", "w", json!({"fabric.io/ip-range": "10.1.0.90,10.2.0.1"})));
+    let why = refused(cluster.add(0, "c5", "web-5", "w"));
+    assert!(why.contains("10.2.0.1 is not in"), "{why}");
 }
 
 #[test]

@@ -77,11 +77,19 @@ pub(super) fn one_per_family(mut ips: Vec<IpAddr>) -> Option<Vec<IpAddr>> {
     (!ips.windows(2).any(same)).then_some(ips)
 }
 
+/// Ranges that one text may have: each is looked at for every address that is picked.
+const MOST_RANGES: usize = 64;
+
 /// Ranges separated by commas.
 pub(super) fn ranges(at: &At<'_>) -> Read<Vec<IpRange>> {
-    at.parsed("ranges FIRST-LAST, CIDRs or IP addresses, separated by commas", |text| {
-        text.split(',').map(|part| part.parse().ok()).collect()
-    })
+    let ranges: Vec<IpRange> = at
+        .parsed("ranges FIRST-LAST, CIDRs or IP addresses, separated by commas", |text| {
+            text.split(',').map(|part| part.parse().ok()).collect()
+        })?;
+    match ranges.len() {
+        0..=MOST_RANGES => Ok(ranges),
+        many => Err(at.fail(format!("has {many} ranges, at most {MOST_RANGES} are wanted"))),
+    }
 }
 
 pub(super) fn protocol(at: &At<'_>) -> Read<Protocol> {

@@ -139,15 +139,23 @@ impl Network {
     /// How many addresses of a family [`Network::usable`] holds for; those of a whole IPv6 prefix of length 0 count one
     /// less.
     pub fn capacity(&self, family: Family) -> u128 {
-        let Some(cidr) = self.cidr(family).map(IpRange::from) else { return 0 };
-        let pool = disjoint(self.pool(family).filter_map(|range| range.common(&cidr)));
+        self.free_to_hand_out(&[], family).iter().fold(0, |sum, range| sum.saturating_add(range.size()))
+    }
+
+    /// The addresses of a family that a pod may have without asking for that very one, as ranges in order that have
+    /// none in common: those that [`Network::usable`] holds for. A workload with ranges of its own (`own`) of the
+    /// family has all of those instead that are within the prefix and not [`Network::reserved`].
+    pub fn free_to_hand_out(&self, own: &[IpRange], family: Family) -> Vec<IpRange> {
+        let Some(cidr) = self.cidr(family).map(IpRange::from) else { return Vec::new() };
         let edges = [cidr.first(), cidr.last()].into_iter().chain(self.gateway(family));
         let reserved = edges.filter(|ip| self.reserved(*ip).is_some()).map(IpRange::from);
-        let kept_back = disjoint(self.exclude.iter().copied().chain(reserved));
-        let size =
-            |ranges: &[IpRange]| ranges.iter().fold(0u128, |sum, range| sum.saturating_add(range.size()));
-        let common = pool.iter().flat_map(|range| kept_back.iter().filter_map(|other| range.common(other)));
-        size(&pool).saturating_sub(size(&common.collect::<Vec<_>>()))
+        let mut own = own.iter().filter(|range| range.family() == family).copied().peekable();
+        let within = |range: IpRange| range.common(&cidr);
+        if own.peek().is_some() {
+            return without(&disjoint(own.filter_map(within)), &disjoint(reserved));
+        }
+        let exclude = self.exclude.iter().filter(|range| range.family() == family).copied();
+        without(&disjoint(self.pool(family).filter_map(within)), &disjoint(exclude.chain(reserved)))
     }
 
     /// The ranges to hand out from for a family: those given, else the whole prefix. [`Network::usable`]
@@ -175,6 +183,29 @@ fn disjoint(ranges: impl Iterator<Item = IpRange>) -> Vec<IpRange> {
         }
     }
     apart
+}
+
+/// What is left of ranges without the addresses of others; both in order, and of one family.
+fn without(ranges: &[IpRange], others: &[IpRange]) -> Vec<IpRange> {
+    let mut left = Vec::new();
+    let mut others = others.iter().peekable();
+    for range in ranges {
+        let mut rest = Some(*range);
+        while let Some(now) = rest {
+            match others.peek().filter(|other| other.first() <= now.last()) {
+                Some(other) if other.last() < now.first() => drop(others.next()),
+                Some(other) => {
+                    left.extend(now.part_before(other));
+                    rest = now.part_after(other);
+                }
+                None => {
+                    left.push(now);
+                    rest = None;
+                }
+            }
+        }
+    }
+    left
 }
 
 /// Point-to-point prefixes (RFC 3021, RFC 6164) and single addresses keep no address back.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::address::common_bits;
+use super::runs::Runs;
+use crate::address::{IpRange, common_bits};
 use crate::name::{Name, PodRef};
 use crate::object::{IpClaim, Node, Pod};
 
@@ -20,6 +21,8 @@ pub(super) struct Addresses {
     nodes: BTreeMap<IpAddr, Holders<Name>>,
     /// The addresses that more than one live pod reports.
     contested: BTreeSet<IpAddr>,
+    /// The addresses of all of them.
+    taken: Runs,
 }
 
 /// Those that say an address is theirs, in order; nearly always one.
@@ -110,6 +113,22 @@ impl Addresses {
         self.claims.values()
     }
 
+    /// The claims of the addresses of a range.
+    pub(super) fn claims_within(&self, range: &IpRange) -> impl Iterator<Item = &IpClaim> {
+        self.claims.range(range.first()..=range.last()).map(|(_, claim)| claim)
+    }
+
+    /// The first addresses in a row, of those of a range, that nobody has: by no claim, report or node.
+    pub(super) fn gap(&self, within: &IpRange) -> Option<IpRange> {
+        self.taken.gap(within)
+    }
+
+    fn note_taken(&mut self, ip: IpAddr) {
+        let claimed = self.claims.contains_key(&ip) || self.egress.contains_key(&ip);
+        let taken = claimed || self.pods.contains_key(&ip) || self.nodes.contains_key(&ip);
+        if taken { self.taken.enter(ip) } else { self.taken.leave(ip) }
+    }
+
     /// How many claims there are.
     pub(super) fn claim_count(&self) -> usize {
         self.claims.len() + self.egress.len()
@@ -158,7 +177,8 @@ impl Addresses {
 
     /// Puts a claim in place; gives back the one before.
     pub(super) fn put_claim(&mut self, claim: IpClaim) -> Option<IpClaim> {
-        let before = self.remove_claim(claim.ip);
+        let before = self.drop_claim(claim.ip);
+        self.taken.enter(claim.ip);
         if claim.is_egress() {
             self.egress.insert(claim.ip, claim);
             return before;
@@ -172,6 +192,12 @@ impl Addresses {
 
     /// Takes a claim away and gives it back.
     pub(super) fn remove_claim(&mut self, ip: IpAddr) -> Option<IpClaim> {
+        let claim = self.drop_claim(ip)?;
+        self.note_taken(ip);
+        Some(claim)
+    }
+
+    fn drop_claim(&mut self, ip: IpAddr) -> Option<IpClaim> {
         if let Some(claim) = self.egress.remove(&ip) {
             return Some(claim);
         }
@@ -187,6 +213,7 @@ impl Addresses {
         for ip in reported(pod) {
             enter(&mut self.pods, *ip, &pod.reference);
             self.note_contest(*ip);
+            self.note_taken(*ip);
         }
     }
 
@@ -195,6 +222,7 @@ impl Addresses {
         for ip in reported(pod) {
             leave(&mut self.pods, *ip, &pod.reference);
             self.note_contest(*ip);
+            self.note_taken(*ip);
         }
     }
 
@@ -210,6 +238,7 @@ impl Addresses {
     pub(super) fn enter_node(&mut self, node: &Node) {
         for ip in node.every_address() {
             enter(&mut self.nodes, ip, &node.name);
+            self.note_taken(ip);
         }
     }
 
@@ -217,6 +246,7 @@ impl Addresses {
     pub(super) fn leave_node(&mut self, node: &Node) {
         for ip in node.every_address() {
             leave(&mut self.nodes, ip, &node.name);
+            self.note_taken(ip);
         }
     }
 }

@@ -14,6 +14,7 @@ mod explain;
 mod isolation;
 mod lint;
 mod networks;
+mod runs;
 mod share;
 mod tenants;
 
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
+use crate::address::IpRange;
 use crate::manifest::{Problem, Source};
 use crate::name::{Kind, Name, ObjectRef, PodRef};
 use crate::object::{
@@ -160,6 +162,17 @@ impl World {
     /// The claims that name a pod, of whatever uid.
     pub fn claims_of<'w>(&'w self, pod: &'w PodRef) -> impl Iterator<Item = &'w IpClaim> {
         self.addresses.claimed_by(pod).filter_map(|ip| self.addresses.claim(ip))
+    }
+
+    /// The claims of the addresses of a range, in the order of their addresses.
+    pub fn claims_within(&self, range: &IpRange) -> impl Iterator<Item = &IpClaim> {
+        self.addresses.claims_within(range)
+    }
+
+    /// The first addresses in a row, of those of a range, that nobody has: no claim, no live pod and no node. It costs
+    /// the logarithm of the world's size, however many before them are taken.
+    pub fn gap(&self, within: &IpRange) -> Option<IpRange> {
+        self.addresses.gap(within)
     }
 
     /// The NetworkPolicies of a namespace, in the order of their names.

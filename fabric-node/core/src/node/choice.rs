@@ -48,7 +48,11 @@ impl Node {
                 Wish { fixed: fixed.to_vec(), kept, ranges, exact: false }
             }
         };
-        fits(&wish.fixed, network).map(|()| wish)
+        let outside = wish.ranges.iter().find_map(|range| outside(range, network));
+        match outside.filter(|_| !wish.exact) {
+            Some(why) => Err(RequestError::NoAddress(format!("fabric.io/ip-range of the pod: {why}"))),
+            None => fits(&wish.fixed, network).map(|()| wish),
+        }
     }
 
     /// Chooses the addresses and holds them as asked for.
@@ -78,12 +82,21 @@ impl Node {
     }
 }
 
+/// Why a range is of no use in a Network, where it has nothing in common with its prefixes.
+pub(super) fn outside(range: &IpRange, network: &Network) -> Option<String> {
+    let meets = network.cidrs.iter().any(|cidr| range.common(&IpRange::from(*cidr)).is_some());
+    (!meets).then(|| format!("{range} is not in {}", prefixes(network)))
+}
+
+fn prefixes(network: &Network) -> String {
+    let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
+    format!("Network {} ({})", network.name, cidrs.join(", "))
+}
+
 /// Whether fixed addresses can be an attachment's.
 fn fits(fixed: &[IpAddr], network: &Network) -> Result<(), RequestError> {
     if let Some(alien) = fixed.iter().find(|ip| !network.contains(**ip)) {
-        let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
-        let what = format!("address {alien} is not in Network {} ({})", network.name, cidrs.join(", "));
-        return Err(RequestError::NoAddress(what));
+        return Err(RequestError::NoAddress(format!("address {alien} is not in {}", prefixes(network))));
     }
     let reserved = fixed.iter().find_map(|ip| Some((ip, network.reserved(*ip)?)));
     if let Some((ip, purpose)) = reserved {

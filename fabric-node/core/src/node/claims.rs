@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use policy::{Family, IpClaim, IpRange, Network, Pod};
 
 use super::book::{Attachment, Stage};
+use super::choice::outside;
 use super::leases::may_have;
 use super::{AttachmentKey, ClaimCommand, ClaimError, Command, Errand, Node, RequestError};
 
@@ -214,13 +215,12 @@ impl Node {
         let pool: Vec<IpRange> = if own.is_empty() { network.pool(family).collect() } else { own.clone() };
         let text: Vec<String> = pool.iter().map(ToString::to_string).collect();
         let what = format!("Network {}: no free address in {}", network.name, text.join(", "));
-        let outside = own.iter().find(|r| !network.contains(r.first()) && !network.contains(r.last()));
-        if let Some(range) = outside {
-            let cidrs: Vec<String> = network.cidrs.iter().map(ToString::to_string).collect();
-            return RequestError::NoAddress(format!("{what}: {range} is not in {}", cidrs.join(", ")));
+        // The Network may be another than when they were asked for.
+        if let Some(why) = own.iter().find_map(|range| outside(range, network)) {
+            return RequestError::NoAddress(format!("{what}: {why}"));
         }
-        let within = |claim: &&IpClaim| pool.iter().any(|range| range.contains(claim.ip));
-        let held: Vec<&IpClaim> = self.world.claims().filter(within).collect();
+        let pool = network.free_to_hand_out(ranges, family);
+        let held: Vec<&IpClaim> = pool.iter().flat_map(|range| self.world.claims_within(range)).collect();
         let resting = self.leases.resting(self.clock.at).filter(|ip| pool.iter().any(|r| r.contains(*ip)));
         let resting = resting.filter(|ip| self.world.claim(*ip).is_none()).count();
         let kept = held.iter().filter(|claim| claim.is_idle()).count();

@@ -2,13 +2,14 @@
 //!
 //! Creating the claim is what takes an address, cluster-wide; this picks candidates so
 //! that agents rarely collide: at random among those that nobody is known to hold, that
-//! nobody asked for a moment ago, and that have rested.
+//! nobody asked for a moment ago, and that have rested. Where guesses find none, the gaps
+//! between those that are held are gone through, so a free address is found wherever it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use policy::{Family, IpRange, Location, Network, World};
+use policy::{Family, IpRange, Network, World};
 
 /// Addresses under way and at rest.
 #[derive(Debug)]
@@ -19,10 +20,8 @@ pub(super) struct Leases {
     random: u64,
 }
 
-/// Random candidates tried before a range is searched in order.
+/// Random candidates tried before the gaps are gone through.
 const GUESSES: u32 = 64;
-/// Addresses searched in order: the whole of any IPv4 range that is in use somewhere, a part of an IPv6 one.
-const SEARCHED: u128 = 1 << 20;
 
 impl Leases {
     pub fn new(rest: Duration, seed: u64) -> Leases {
@@ -39,24 +38,37 @@ impl Leases {
         now: Instant,
     ) -> Option<IpAddr> {
         self.resting.retain(|_, until| *until > now);
-        let own: Vec<IpRange> = within.iter().copied().filter(|r| Family::of(r.first()) == family).collect();
-        let pool: Vec<IpRange> = if own.is_empty() { network.pool(family).collect() } else { own };
+        let pool = network.free_to_hand_out(within, family);
         let total = pool.iter().fold(0u128, |sum, range| sum.saturating_add(range.size()));
         if total == 0 {
             return None;
         }
-        let free = |leases: &Leases, ip: IpAddr| may_have(network, within, ip) && leases.is_free(ip, world);
         for _ in 0..GUESSES {
             let offset = self.draw() % total;
-            if let Some(ip) = nth(&pool, offset).filter(|ip| free(self, *ip)) {
+            if let Some(ip) = nth(&pool, offset).filter(|ip| self.is_free(*ip, world)) {
                 return Some(self.hold(ip));
             }
         }
-        let start = self.draw() % total;
-        let found = (0..total.min(SEARCHED))
-            .filter_map(|step| nth(&pool, (start + step) % total))
-            .find(|ip| free(self, *ip));
-        found.map(|ip| self.hold(ip))
+        let start = nth(&pool, self.draw() % total)?;
+        let after = pool.iter().filter_map(|range| IpRange::new(start.max(range.first()), range.last()));
+        let before = pool.iter().filter_map(|range| IpRange::new(range.first(), start.min(range.last())));
+        let parts: Vec<IpRange> = after.chain(before).collect();
+        let found = parts.iter().find_map(|range| self.free_within(range, world))?;
+        Some(self.hold(found))
+    }
+
+    /// A free address of a range: one of the first gap where any is free.
+    fn free_within(&mut self, range: &IpRange, world: &World) -> Option<IpAddr> {
+        let mut rest = Some(*range);
+        while let Some(gap) = rest.and_then(|rest| world.gap(&rest)) {
+            let start = self.draw() % gap.size();
+            let mut each = (start..gap.size()).chain(0..start).filter_map(|offset| gap.nth(offset));
+            if let Some(ip) = each.find(|ip| !self.is_spoken_for(*ip)) {
+                return Some(ip);
+            }
+            rest = range.part_after(&gap);
+        }
+        None
     }
 
     /// Marks an address as asked for.
@@ -84,10 +96,12 @@ impl Leases {
     }
 
     fn is_free(&self, ip: IpAddr, world: &World) -> bool {
-        !self.pending.contains(&ip)
-            && !self.resting.contains_key(&ip)
-            && world.claim(ip).is_none()
-            && matches!(world.locate(ip), Location::Vacant { .. })
+        !self.is_spoken_for(ip) && world.gap(&ip.into()).is_some()
+    }
+
+    /// Whether the address is asked for, or rests.
+    fn is_spoken_for(&self, ip: IpAddr) -> bool {
+        self.pending.contains(&ip) || self.resting.contains_key(&ip)
     }
 
     /// xorshift64* (Marsaglia 2003; Vigna 2016): good enough to spread agents apart.
@@ -121,3 +135,6 @@ fn nth(pool: &[IpRange], mut offset: u128) -> Option<IpAddr> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,8 +84,20 @@ proptest::proptest! {
         net.ranges = ranges.iter().map(range).collect();
         net.exclude = exclude.iter().map(range).collect();
         net.gateway = gateway.map(address).into_iter().collect();
-        let usable = (0..300).filter(|n| net.usable(address(*n))).count();
-        proptest::prop_assert_eq!(net.capacity(Family::V4), u128::try_from(usable).unwrap());
+        let usable: Vec<IpAddr> = (0..300).map(address).filter(|ip| net.usable(*ip)).collect();
+        proptest::prop_assert_eq!(net.capacity(Family::V4), u128::try_from(usable.len()).unwrap());
+        let each = |ranges: Vec<IpRange>| -> Vec<IpAddr> {
+            ranges.iter().flat_map(|range| (0..range.size()).filter_map(|n| range.nth(n))).collect()
+        };
+        proptest::prop_assert_eq!(each(net.free_to_hand_out(&[], Family::V4)), usable);
+        let own: Vec<IpRange> = exclude.iter().map(range).collect();
+        let may_have = |ip: &IpAddr| {
+            net.contains(*ip) && net.reserved(*ip).is_none() && own.iter().any(|range| range.contains(*ip))
+        };
+        let its_own: Vec<IpAddr> = (0..300).map(address).filter(may_have).collect();
+        if !own.is_empty() {
+            proptest::prop_assert_eq!(each(net.free_to_hand_out(&own, Family::V4)), its_own);
+        }
     }
 }
 
