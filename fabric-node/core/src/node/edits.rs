@@ -269,7 +269,7 @@ impl Node {
 struct Bundle {
     added: Vec<FlowMod>,
     deleted: Vec<FlowMod>,
-    /// Zones of verdicts that allowed what they allow no longer.
+    /// Zones that lost an allow: connections in them may be forbidden.
     lost: BTreeSet<u16>,
 }
 

@@ -14,7 +14,7 @@ impl Node {
         addresses.filter(|ip| self.world.exit(**ip) != Exit::OwnNode).map(|ip| Family::of(*ip)).collect()
     }
 
-    /// Has every pod leave as it should by now.
+    /// Has every pod leave as its namespace says.
     pub(super) fn refresh_exits(&mut self) {
         let changed: Vec<(AttachmentKey, BTreeSet<Family>)> = self
             .book

@@ -21,7 +21,7 @@ impl Node {
         }
     }
 
-    /// Gives every pod the limits that it should have by now.
+    /// Gives every pod the limits that it should have.
     pub(super) fn refresh_rates(&mut self) {
         let changed: Vec<(AttachmentKey, Rates)> = self
             .book

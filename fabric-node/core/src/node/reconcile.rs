@@ -152,7 +152,7 @@ impl Node {
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
     }
 
-    /// The flows of pods that went while the switch was away are gone by now.
+    /// For after the commit that removes the flows of pods that went while the switch was away.
     fn forget_stale_meters(&mut self) {
         let stale = std::mem::take(&mut self.stale_meters);
         let free = stale.into_iter().filter(|zone| self.book.of_zone(*zone).is_none());

@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Serves what has waited, as far as that is possible by now.
+    /// Serves what has waited and can be served.
     pub(super) fn serve_held(&mut self, now: Instant) {
         for held in std::mem::take(&mut self.held_requests) {
             if self.can_serve(&held.request) {

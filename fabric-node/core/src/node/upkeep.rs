@@ -3,13 +3,14 @@
 //! An agent that dies between a claim and its answer, or that could not reach the store
 //! when a container went, leaves a claim behind. It is given back when its owner is not
 //! in the book and the world knows no live pod that it was made for, or the pod has another
-//! container by now. A claim that a
-//! running container should have and has not (a lost file, another folder) is made again.
+//! container. A claim that a running container should have and has not (a lost file,
+//! another folder) is made again.
 //!
-//! A node writes claims for itself only (one without an owner it may make its own), with one exception: where a node's Node object
-//! has been gone for [`GRACE`], any agent gives its claims back, for nobody else will. A
-//! node that is only away keeps them. Agents wait for different times, so that mostly one
-//! does it; every exchange happens once, whoever asks for it.
+//! A node writes claims for itself only (one without an owner it may make its own), with
+//! one exception: where a node's Node object has been gone for [`GRACE`], any agent gives
+//! its claims back, for nobody else will. A node that is only away keeps them. Agents wait
+//! for different times, so that mostly one does it; every exchange happens once, whoever
+//! asks for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_millis(150);
 /// How often connections are read while the switch settles: what it opens meanwhile by flows that are gone lives no
 /// longer than this.
 const PEEK: Duration = Duration::from_millis(150);
-/// Or one part in so many of the time is spent on that: a userspace datapath forwards nothing while it lists.
+/// At most one part in this many of the time is spent reading: a userspace datapath forwards nothing while it lists.
 const PEEK_SHARE: u32 = 6;
 
 const TCP: u8 = 6;

@@ -34,7 +34,8 @@ pub enum Table {
     StateIn = 9,
     /// May this pod receive this?
     Ingress = 10,
-    /// Send, unless it is a pod's tunnel to a node.
+    /// Send: after committing what every end has allowed, counting against the receiver's rate, and holding back what
+    /// is too large for the way or is a pod's own tunnel.
     Output = 11,
     /// A miss: charged to somebody's meter, then handed to the agent.
     Punt = 12,

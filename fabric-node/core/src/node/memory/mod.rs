@@ -147,7 +147,7 @@ pub(super) struct Memory {
 struct Way {
     /// Whether they lead through a gate.
     gated: bool,
-    /// How many flows say one: one for the fabric's, and one for each segment.
+    /// Flows that lead there: one for the fabric, one for each segment.
     flows: u32,
 }
 

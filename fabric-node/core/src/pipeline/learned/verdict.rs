@@ -78,7 +78,7 @@ pub(super) fn ingress<P: Pods>(
     Some(judged.decide(Table::Ingress, matches, actions))
 }
 
-/// The other end of what a pod sends to another node; it has no zone here, and nothing to commit.
+/// The other end of what a pod sends to another node or segment; it has no zone here, and nothing to commit.
 pub(super) fn peer<P: Pods>(
     zone: u16,
     question: &Question,
