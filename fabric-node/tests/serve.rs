@@ -408,7 +408,7 @@ async fn a_second_agent_is_refused_and_a_dead_ones_socket_is_replaced() {
     let (asks, _questions) = mpsc::channel(1);
     let error = start(&place.config(), asks).expect_err("another listens");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
-    assert!(error.to_string().ends_with("agent.sock: another agent listens there; end it first"), "{error}");
+    assert!(error.to_string().ends_with("agent.sock: another agent listens there; stop it first"), "{error}");
     client::status(first.socket()).await.expect("the first goes on");
     drop(first);
 

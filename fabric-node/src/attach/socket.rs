@@ -15,7 +15,7 @@ use tokio::net::UnixListener;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Somebody listens there.
-    #[error("{}: another agent listens there", .0.display())]
+    #[error("{}: another agent listens there; stop it first", .0.display())]
     InUse(PathBuf),
     /// There is something else of that name.
     #[error("{}: there is something there that is no socket; remove it, or choose another folder", .0.display())]

@@ -19,7 +19,7 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, &error))?;
     }
     if UnixStream::connect(path).is_ok() {
-        let message = format!("{}: another agent listens there; end it first", path.display());
+        let message = format!("{}: another agent listens there; stop it first", path.display());
         return Err(io::Error::new(ErrorKind::AddrInUse, message));
     }
     let aside = aside(path);

@@ -22,6 +22,9 @@ use crate::pipeline::statics::{pod_flows, pod_meters};
 pub(super) const CLAIM_TRIES: u32 = 64;
 /// How long an attachment waits for the neighbours of the tunnels.
 const WARM_FOR: Duration = Duration::from_secs(1);
+/// What a container is told that finds no conntrack zone.
+const NO_ZONE: &str = "this node has 32,000 interfaces of containers, and takes no more: detach some (`fabric-node status` \
+                       lists them), or use another node";
 
 impl Node {
     pub(super) fn attach(&mut self, id: RequestId, request: AttachRequest, now: Instant) {
@@ -37,8 +40,7 @@ impl Node {
             return self.recheck(&request.key, id);
         }
         let Some(zone) = self.book.free_zone() else {
-            return self
-                .reply(id, Err(RequestError::Failed("every conntrack zone of this node is in use".into())));
+            return self.reply(id, Err(RequestError::Failed(NO_ZONE.into())));
         };
         let mut attachment = Attachment::new(&request, zone);
         attachment.attaching.push(id);
@@ -73,7 +75,9 @@ impl Node {
         let reference = request.pod.as_ref().map(policy::PodIdent::reference);
         let pod = reference.as_ref().and_then(|r| self.world.pod(r));
         if let (Some(reference), None) = (&reference, pod) {
-            return Err(RequestError::TryAgain(format!("pod {reference} is not known here yet")));
+            return Err(RequestError::TryAgain(format!(
+                "pod {reference} is not known here: put it into the store, or wait until this node has read it"
+            )));
         }
         let network = self
             .world

@@ -154,7 +154,7 @@ impl Node {
         if holder.is_idle() {
             let name = policy::claim_name(holder.ip);
             return RequestError::NoAddress(format!(
-                "{what}: remove IPClaim {name} if that does not come back"
+                "{what}: remove IPClaim {name} if that pod does not come back"
             ));
         }
         let pod = self.world.pod(&ident.reference()).filter(|pod| ident.is_uid(&pod.uid));
@@ -206,7 +206,7 @@ impl Node {
             Some(pod) => format!("pod {}", pod.reference()),
             None => format!("container {}", attachment.key.container_id),
         };
-        Some(format!("{who} has the address {ip}, but {fault}: it keeps it until it is made anew"))
+        Some(format!("{who} has the address {ip}, but {fault}: it keeps it until it is created again"))
     }
 
     /// Why no address of a family is free: the pool, or a workload's own list with who holds its addresses.

@@ -122,7 +122,7 @@ impl Node {
             let (is, was) = (kind(is.as_ref()), kind(was));
             format!(
                 "Network {network} is {is}, and {pods} running containers were attached when it was {was}: they \
-                 stay so until they are made anew"
+                 stay so until they are created again"
             )
         });
         told.collect()
