@@ -18,7 +18,7 @@ pub struct Ipam {
 
 /// The addresses of one family of a Network.
 ///
-/// Numbers beyond 2^64 - 1 are told as that. What is pending, resting and disputed is so on the node that is asked, all
+/// A number of 2^64 or more is given as 2^64 - 1. What is pending, resting and disputed is so on the node that is asked, all
 /// else in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
