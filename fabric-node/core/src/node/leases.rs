@@ -5,17 +5,19 @@
 //! nobody asked for a moment ago, and that have rested. Where guesses find none, the gaps
 //! between those that are held are gone through, so a free address is found wherever it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use policy::{Family, IpRange, Network, World};
 
+use super::fading::Fading;
+
 /// Addresses under way and at rest.
 #[derive(Debug)]
 pub(super) struct Leases {
     pending: BTreeSet<IpAddr>,
-    resting: BTreeMap<IpAddr, Instant>,
+    resting: Fading<()>,
     rest: Duration,
     random: u64,
 }
@@ -25,7 +27,7 @@ const GUESSES: u32 = 64;
 
 impl Leases {
     pub fn new(rest: Duration, seed: u64) -> Leases {
-        Leases { pending: BTreeSet::new(), resting: BTreeMap::new(), rest, random: seed | 1 }
+        Leases { pending: BTreeSet::new(), resting: Fading::default(), rest, random: seed | 1 }
     }
 
     /// Picks a free address of a family and holds it as pending; `None` where the pool is full.
@@ -37,7 +39,6 @@ impl Leases {
         world: &World,
         now: Instant,
     ) -> Option<IpAddr> {
-        self.resting.retain(|_, until| *until > now);
         let pool = network.free_to_hand_out(within, family);
         let total = pool.iter().fold(0u128, |sum, range| sum.saturating_add(range.size()));
         if total == 0 {
@@ -45,7 +46,7 @@ impl Leases {
         }
         for _ in 0..GUESSES {
             let offset = self.draw() % total;
-            if let Some(ip) = nth(&pool, offset).filter(|ip| self.is_free(*ip, world)) {
+            if let Some(ip) = nth(&pool, offset).filter(|ip| self.is_free(*ip, world, now)) {
                 return Some(self.hold(ip));
             }
         }
@@ -53,17 +54,17 @@ impl Leases {
         let after = pool.iter().filter_map(|range| IpRange::new(start.max(range.first()), range.last()));
         let before = pool.iter().filter_map(|range| IpRange::new(range.first(), start.min(range.last())));
         let parts: Vec<IpRange> = after.chain(before).collect();
-        let found = parts.iter().find_map(|range| self.free_within(range, world))?;
+        let found = parts.iter().find_map(|range| self.free_within(range, world, now))?;
         Some(self.hold(found))
     }
 
     /// A free address of a range: one of the first gap where any is free.
-    fn free_within(&mut self, range: &IpRange, world: &World) -> Option<IpAddr> {
+    fn free_within(&mut self, range: &IpRange, world: &World, now: Instant) -> Option<IpAddr> {
         let mut rest = Some(*range);
         while let Some(gap) = rest.and_then(|rest| world.gap(&rest)) {
             let start = self.draw() % gap.size();
             let mut each = (start..gap.size()).chain(0..start).filter_map(|offset| gap.nth(offset));
-            if let Some(ip) = each.find(|ip| !self.is_spoken_for(*ip)) {
+            if let Some(ip) = each.find(|ip| !self.is_spoken_for(*ip, now)) {
                 return Some(ip);
             }
             rest = range.part_after(&gap);
@@ -84,7 +85,7 @@ impl Leases {
 
     /// Its claim went away: it rests.
     pub fn freed(&mut self, ip: IpAddr, now: Instant) {
-        self.resting.insert(ip, now + self.rest);
+        self.resting.note(ip, (), now + self.rest, now);
     }
 
     pub fn pending(&self) -> impl Iterator<Item = IpAddr> + '_ {
@@ -92,16 +93,16 @@ impl Leases {
     }
 
     pub fn resting(&self, now: Instant) -> impl Iterator<Item = IpAddr> + '_ {
-        self.resting.iter().filter(move |(_, until)| **until > now).map(|(ip, _)| *ip)
+        self.resting.addresses(now)
     }
 
-    fn is_free(&self, ip: IpAddr, world: &World) -> bool {
-        !self.is_spoken_for(ip) && world.gap(&ip.into()).is_some()
+    fn is_free(&self, ip: IpAddr, world: &World, now: Instant) -> bool {
+        !self.is_spoken_for(ip, now) && world.gap(&ip.into()).is_some()
     }
 
     /// Whether the address is asked for, or rests.
-    fn is_spoken_for(&self, ip: IpAddr) -> bool {
-        self.pending.contains(&ip) || self.resting.contains_key(&ip)
+    fn is_spoken_for(&self, ip: IpAddr, now: Instant) -> bool {
+        self.pending.contains(&ip) || self.resting.get(ip, now).is_some()
     }
 
     /// xorshift64* (Marsaglia 2003; Vigna 2016): good enough to spread agents apart.

@@ -29,6 +29,7 @@ mod detach;
 mod edits;
 mod egress;
 mod exits;
+mod fading;
 mod frames;
 mod io;
 mod learning;

@@ -6,7 +6,6 @@
 //! given back and another one taken, a fixed one fails the attachment. The pod's own claim may have had another holder a
 //! moment ago, whose machine may answer once more: that does not count.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use policy::{Edit, Kind, Object, ObjectRef, World};
 
 use super::attach::CLAIM_TRIES;
 use super::book::{Attachment, Stage};
+use super::fading::Fading;
 use super::frames::{claimant, probe};
 use super::segments;
 use super::{AttachmentKey, ClaimCommand, Command, Errand, Node, RequestError, SwitchCommand};
@@ -162,13 +162,11 @@ impl Node {
 /// Who had addresses before.
 #[derive(Debug, Default)]
 pub(super) struct Former {
-    holders: BTreeMap<IpAddr, (Mac, Instant)>,
+    holders: Fading<Mac>,
 }
 
 /// How long the machine of an earlier holder may still answer.
 const LINGERS: Duration = Duration::from_secs(60);
-/// Holders remembered before those are forgotten that cannot answer any more.
-const MOST_FORMER: usize = 4096;
 
 impl Former {
     /// Notes whose claim goes with an edit, or changes hands.
@@ -181,16 +179,12 @@ impl Former {
         let Some(claim) = ip.and_then(|ip| world.claim(ip)).filter(|claim| Some(claim.mac) != next) else {
             return;
         };
-        if self.holders.len() >= MOST_FORMER {
-            self.holders.retain(|_, (_, since)| *since + LINGERS > now);
-        }
-        self.holders.insert(claim.ip, (Mac(claim.mac), now));
+        self.holders.note(claim.ip, Mac(claim.mac), now + LINGERS, now);
     }
 
     /// Whether a hardware address is that of an earlier holder of the address.
     fn is_of(&self, ip: IpAddr, mac: Mac, attachment: &Attachment, world: &World, now: Instant) -> bool {
-        let remembered =
-            self.holders.get(&ip).is_some_and(|(holder, since)| *holder == mac && *since + LINGERS > now);
+        let remembered = self.holders.get(ip, now) == Some(&mac);
         let owner = attachment.owner();
         let other = world.claim(ip).is_some_and(|claim| claim.owner != owner && Mac(claim.mac) == mac);
         remembered || other
