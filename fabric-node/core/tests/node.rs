@@ -426,3 +426,19 @@ fn what_is_tracked_for_a_pod_is_limited_from_the_start_and_by_a_switch_that_come
     model.connect();
     assert_eq!(model.limits, limits);
 }
+
+#[test]
+fn a_limit_that_could_not_be_set_is_tried_again_and_told_until_then() {
+    let mut model = started("n1", &store());
+    model.limitless = Some(0);
+    attach(&mut model, "a");
+    attach(&mut model, "b");
+    model.pass(Duration::from_secs(60));
+    let asked = model.limitless.take().unwrap();
+    assert!((5..20).contains(&asked), "{asked} times in a minute");
+    let problems = model.node.status(model.now).problems;
+    assert!(problems.iter().any(|problem| problem.contains("ovs-vswitchd does not answer")), "{problems:?}");
+    model.pass(Duration::from_secs(60));
+    assert_eq!(model.limits.len(), 2);
+    assert_eq!(model.node.status(model.now).problems, Vec::<String>::new());
+}

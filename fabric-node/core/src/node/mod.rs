@@ -34,6 +34,7 @@ mod frames;
 mod io;
 mod learning;
 mod leases;
+mod limits;
 mod memory;
 mod pools;
 mod ports;
@@ -63,6 +64,7 @@ use deletions::Deletions;
 use egress::Egress;
 use learning::Parked;
 use leases::Leases;
+use limits::Limits;
 use memory::Memory;
 use probes::{Former, Probe};
 use requests::Held;
@@ -144,7 +146,7 @@ enum Errand {
     EndConnections,
     EmptyZone { zone: u16 },
     Settle,
-    Limit,
+    Limit { zones: BTreeSet<u16> },
 }
 
 /// The agent.
@@ -206,6 +208,7 @@ pub struct Node {
     counts: PuntCounts,
     tallies: Tallies,
     walks: Walks,
+    limits: Limits,
     /// Who lived at the addresses of this node's pods when that last changed, as a hash.
     identities: BTreeMap<IpAddr, u64>,
     /// Encapsulations that some Network has had since the start: other nodes may go on with one for a while.
@@ -268,6 +271,7 @@ impl Node {
             counts: PuntCounts::default(),
             tallies: Tallies::default(),
             walks: Walks::default(),
+            limits: Limits::default(),
             identities: BTreeMap::new(),
             encapsulations: BTreeSet::from([Tunnel::Vxlan]),
             edits: 0,
@@ -316,6 +320,7 @@ impl Node {
         if self.egress.is_due(now) {
             self.look_after_egress(now);
         }
+        self.retry_limits(now);
         self.take_echoes(now);
         self.judge_connections(now);
         self.begin_walk(now);
@@ -334,7 +339,7 @@ impl Node {
         let probes = self.probes.iter().map(Probe::due);
         let announcements = self.announcements.iter().map(Announcement::due);
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
-        let own = own.chain(self.egress.due());
+        let own = own.chain(self.egress.due()).chain(self.limits.due());
         parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
     }
 
@@ -403,7 +408,7 @@ impl Node {
             (Errand::EndConnections, Outcome::Committed(result)) => self.connections_ended(task, result),
             (Errand::EmptyZone { zone }, Outcome::Committed(result)) => self.zone_emptied(zone, result, now),
             (Errand::Settle, Outcome::Committed(_)) => self.switch_settled(task),
-            (Errand::Limit, Outcome::Committed(_)) => self.limit_connections([]),
+            (Errand::Limit { zones }, Outcome::Committed(result)) => self.limited(zones, result, now),
             _ => {}
         }
     }

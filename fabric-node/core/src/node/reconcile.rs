@@ -125,9 +125,7 @@ impl Node {
         let first = !self.up;
         self.up = true;
         if first {
-            // A switch that was started anew knows no limits.
-            let zones: Vec<u16> = self.book.pods().map(|pod| pod.zone).collect();
-            self.limit_connections(zones);
+            self.limit_all();
         }
         if first || !flows.is_empty() {
             // Flows that nobody knows of may have let connections in.

@@ -205,6 +205,7 @@ impl Node {
             .chain(self.outdated())
             .chain(self.unheld_egress())
             .chain(self.walks.problem())
+            .chain(self.limits.problem())
             .collect()
     }
 

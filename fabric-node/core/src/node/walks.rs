@@ -52,8 +52,6 @@ const SCTP: u8 = 132;
 /// What is to be read, and how far that is.
 #[derive(Debug, Default)]
 pub(super) struct Walks {
-    /// Zones whose connections have no limit yet.
-    unlimited: BTreeSet<u16>,
     /// Zones to be read.
     wanted: BTreeSet<u16>,
     /// The switch is to settle, and these zones are to be read once more when it has.
@@ -315,18 +313,6 @@ impl Node {
             self.memory.clear_dormant(*zone, &judging.needed, self.walks.number);
         }
         self.cut_connections(judging.forbidden, now);
-    }
-
-    /// A pod that opens connections without end is not to take those of others. One command at a time: the switch may be
-    /// slow.
-    pub(super) fn limit_connections(&mut self, zones: impl IntoIterator<Item = u16>) {
-        self.walks.unlimited.extend(zones);
-        if self.walks.unlimited.is_empty() || self.errands.values().any(|errand| *errand == Errand::Limit) {
-            return;
-        }
-        let (zones, most) = (std::mem::take(&mut self.walks.unlimited), self.config.connections_per_pod);
-        let task = self.errand(Errand::Limit);
-        self.command(Command::Switch(SwitchCommand::LimitConnections { task, zones, most }));
     }
 
     fn judge_connection(&self, connection: &Connection) -> Fate {

@@ -58,6 +58,8 @@ pub struct Model {
     pub host: HostState,
     /// Connections that zones may have.
     pub limits: BTreeMap<u16, u32>,
+    /// How often it was asked for those, where it does not set any.
+    pub limitless: Option<usize>,
     /// VLANs in use.
     pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
     /// Packets of the agent's own.
@@ -158,6 +160,7 @@ impl Model {
             flushed: Vec::new(),
             host: HostState::default(),
             limits: BTreeMap::new(),
+            limitless: None,
             uplinks: BTreeMap::new(),
             sent: Vec::new(),
             resized: Vec::new(),

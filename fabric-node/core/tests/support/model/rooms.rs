@@ -155,8 +155,14 @@ impl Model {
                 (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
             }
             SwitchCommand::LimitConnections { task, zones, most } => {
-                self.limits.extend(zones.into_iter().map(|zone| (zone, most)));
-                (task, Outcome::Committed(Ok(())))
+                let set = match &mut self.limitless {
+                    Some(asked) => {
+                        *asked += 1;
+                        Err("ovs-vswitchd does not answer".to_owned())
+                    }
+                    None => Ok(self.limits.extend(zones.into_iter().map(|zone| (zone, most)))),
+                };
+                (task, Outcome::Committed(set))
             }
             SwitchCommand::Send { packets } => {
                 self.sent.extend(packets);
