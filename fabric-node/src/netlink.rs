@@ -13,7 +13,7 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
-use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE};
 use rtnetlink::sys::{Socket, SocketAddr};
 
 /// What tells the agent's own routes, neighbours and addresses from those of others (`rtm_protocol`, `NDA_PROTOCOL`,
@@ -199,6 +199,11 @@ impl Netlink {
 /// A socket to the kernel's generic family.
 pub fn open_generic() -> io::Result<Socket> {
     open(NETLINK_GENERIC)
+}
+
+/// A socket to the kernel's netfilter.
+pub fn open_netfilter() -> io::Result<Socket> {
+    open(NETLINK_NETFILTER)
 }
 
 /// One datagram from the kernel.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use fabric_tests::frames::build::{self, ARP, ethernet, vxlan};
@@ -171,17 +171,41 @@ fn until<T>(what: &str, patience: Duration, mut look: impl FnMut() -> Option<T>)
 
 /// One datagram there and one back within half a second; the source that was seen.
 fn greet(from: &str, to: &str, address: IpAddr) -> Option<IpAddr> {
-    let server = traffic::udp(to, SocketAddr::new(address, 0)).unwrap();
-    let client = traffic::udp(from, SocketAddr::new(traffic::unspecified(address), 0)).unwrap();
-    for socket in [&server, &client] {
-        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    Chat::open(from, to, address).greet()
+}
+
+/// Datagrams between the same two ports.
+struct Chat {
+    client: UdpSocket,
+    server: UdpSocket,
+}
+
+impl Chat {
+    fn open(from: &str, to: &str, address: IpAddr) -> Self {
+        let server = traffic::udp(to, SocketAddr::new(address, 0)).unwrap();
+        let client = traffic::udp(from, SocketAddr::new(traffic::unspecified(address), 0)).unwrap();
+        for socket in [&server, &client] {
+            socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        }
+        client.connect(server.local_addr().unwrap()).unwrap();
+        Self { client, server }
     }
-    client.connect(server.local_addr().unwrap()).unwrap();
-    client.send(b"hello").ok()?;
-    let (_, seen) = server.recv_from(&mut [0; 16]).ok()?;
-    server.send_to(b"hello", seen).ok()?;
-    client.recv(&mut [0; 16]).ok()?;
-    Some(seen.ip())
+
+    /// One there and one back within half a second; the source that was seen.
+    fn greet(&self) -> Option<IpAddr> {
+        self.client.send(b"hello").ok()?;
+        let (_, seen) = self.server.recv_from(&mut [0; 16]).ok()?;
+        self.server.send_to(b"hello", seen).ok()?;
+        self.client.recv(&mut [0; 16]).ok()?;
+        Some(seen.ip())
+    }
+
+    /// Goes on until it is seen as somebody.
+    fn turns_into(&self, seen: IpAddr) {
+        until(&format!("the same two ports to be seen as {seen}"), SOON, || {
+            (self.greet() == Some(seen)).then_some(())
+        });
+    }
 }
 
 /// A conversation that stays open: what one end writes the other writes back.
@@ -255,8 +279,18 @@ fn a_namespace_leaves_under_its_address_until_it_asks_for_another_or_for_none() 
         assert!(longest < Duration::from_millis(500), "a word took {longest:?}");
         assert_eq!(bed.holders(FIRST, SOON), holders, "a restart moves no address");
     }
-    // Another address.
+    // Another address. Whoever goes on between the same two ports is seen under it as well.
+    let places = [&a, &b].map(|pod| (pod, if pod.node == Some("n1".to_owned()) { &n1 } else { &n2 }));
+    let chats: Vec<(Chat, usize, &Place)> = places
+        .into_iter()
+        .flat_map(|(pod, node)| {
+            let chat = |at: usize| Chat::open(&pod.netns, &outside.netns, outside.addresses[at]);
+            [(chat(0), 0, node), (chat(1), 1, node)]
+        })
+        .collect();
+    chats.iter().for_each(|(chat, at, _)| chat.turns_into(first.addresses[*at]));
     bed.ask(Some(SECOND));
+    chats.iter().for_each(|(chat, at, _)| chat.turns_into(addresses(SECOND)[*at]));
     bed.holders(SECOND, SOON);
     until("the first address to be nobody's", SOON, || {
         addresses(FIRST)
@@ -266,8 +300,13 @@ fn a_namespace_leaves_under_its_address_until_it_asks_for_another_or_for_none() 
     });
     let second = bed.seen(SECOND);
     check(&[(&a, &outside, &second), (&b, &outside, &second), (&c, &outside, &n1)]);
-    // None.
+    // None, and one again.
     bed.ask(None);
+    chats.iter().for_each(|(chat, at, node)| chat.turns_into(node.addresses[*at]));
+    bed.ask(Some(FIRST));
+    chats.iter().for_each(|(chat, at, _)| chat.turns_into(first.addresses[*at]));
+    bed.ask(None);
+    chats.iter().for_each(|(chat, at, node)| chat.turns_into(node.addresses[*at]));
     until("the second address to be nobody's", SOON, || {
         let nobody = |ip: &IpAddr| bed.carriers(*ip).is_empty() && bed.claimed_by(*ip).is_none();
         addresses(SECOND).iter().all(nobody).then_some(())

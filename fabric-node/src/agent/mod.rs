@@ -211,6 +211,7 @@ impl Rooms {
                 self.ports.set_mtu(state.mtu);
                 self.host.apply(state);
             }
+            Command::Readdress(pods) => self.host.readdress(pods).await,
             Command::Uplinks(vlans) => self.uplinks.apply(vlans),
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
             Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),

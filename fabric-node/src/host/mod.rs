@@ -34,6 +34,7 @@
 //! has no link-local address yet (one to two seconds of duplicate detection). With the
 //! kernel datapath, which queues packets while it resolves, an entry is never deleted.
 
+mod conversations;
 mod egress;
 mod interfaces;
 mod masquerade;
@@ -43,6 +44,8 @@ mod plan;
 mod room;
 mod sysctl;
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +55,9 @@ use tokio::sync::{mpsc, watch};
 /// Routing protocol number of the routes, neighbours and addresses that the room makes (`rtm_protocol`, rtnetlink(7));
 /// not in iproute2's `rt_protos`.
 pub const PROTOCOL: u8 = crate::netlink::PROTOCOL;
+
+/// Changes of the pods' egress addresses that may wait.
+const QUEUE: usize = 1024;
 
 /// Settings of the room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +86,7 @@ impl Default for HostConfig {
 #[derive(Debug, Clone)]
 pub struct Handle {
     state: watch::Sender<Option<HostState>>,
+    leaving: mpsc::Sender<conversations::Leaving>,
     problems: watch::Receiver<Vec<String>>,
 }
 
@@ -87,6 +94,12 @@ impl Handle {
     /// Wants `state`. Only the last one counts. It never waits.
     pub fn apply(&self, state: HostState) {
         self.state.send_replace(Some(state));
+    }
+
+    /// These pods leave the cluster under this address from here on: conversations that left under another begin anew.
+    pub async fn readdress(&self, pods: BTreeMap<IpAddr, Option<IpAddr>>) {
+        // The task behind it ends after this handle only.
+        let _ = self.leaving.send(pods).await;
     }
 
     /// What stands in the way at the moment, sorted; each says what, where and what to do. Empty when all is applied.
@@ -105,7 +118,9 @@ pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
     let (state, wanted) = watch::channel(None);
     let (found, problems) = watch::channel(Vec::new());
     tokio::spawn(room::run(config, wanted, found, events));
-    Handle { state, problems }
+    let (leaving, told) = mpsc::channel(QUEUE);
+    tokio::spawn(conversations::run(told));
+    Handle { state, leaving, problems }
 }
 
 /// Removes all routes, neighbours, egress addresses and nftables tables that the room made in an earlier run. It goes on after a

@@ -49,6 +49,9 @@ impl Node {
         self.judge_again(&changes, now);
         // Ways out go before what guards the ways back.
         self.refresh_exits();
+        if changes.iter().any(|c| matches!(c, Change::Namespace(_))) {
+            self.readdress_pods();
+        }
         if of_site {
             self.resize_pods(Resize::All, now);
         }

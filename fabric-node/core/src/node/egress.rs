@@ -55,6 +55,8 @@ pub(super) struct Egress {
     unfit: BTreeMap<IpAddr, Instant>,
     /// Addresses for which the store has yet to answer, or failed: not before then.
     busy: BTreeMap<IpAddr, Option<Instant>>,
+    /// What namespaces ask for, as it was last acted upon.
+    asked: BTreeMap<Name, Vec<IpAddr>>,
     due: Option<Instant>,
 }
 
@@ -141,6 +143,33 @@ impl Node {
             self.commit(flows);
         }
         self.refresh_host();
+    }
+
+    /// Has the host forget the source that it gave to conversations of pods whose namespace asks for another address than
+    /// before. An agent that starts cannot know what was asked for meanwhile, and does so for all that ask.
+    pub(super) fn readdress_pods(&mut self) {
+        let asked: BTreeMap<Name, Vec<IpAddr>> = (self.world.namespaces())
+            .filter(|namespace| !namespace.egress_ips.is_empty())
+            .map(|namespace| (namespace.name.clone(), namespace.egress_ips.clone()))
+            .collect();
+        let before = std::mem::replace(&mut self.egress.asked, asked);
+        let asked = &self.egress.asked;
+        let changed: BTreeSet<&Name> =
+            before.keys().chain(asked.keys()).filter(|name| before.get(*name) != asked.get(*name)).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let mut pods = BTreeMap::new();
+        for pod in self.world.pods().filter(|pod| changed.contains(&pod.reference.namespace)) {
+            let wanted = asked.get(&pod.reference.namespace).map(Vec::as_slice).unwrap_or_default();
+            let claimed = self.world.claims_of(&pod.reference).map(|claim| claim.ip);
+            for ip in claimed.chain(pod.ips.iter().copied()) {
+                pods.insert(ip, wanted.iter().copied().find(|egress| egress.is_ipv4() == ip.is_ipv4()));
+            }
+        }
+        if !pods.is_empty() {
+            self.command(Command::Readdress(pods));
+        }
     }
 
     /// Whether a namespace asks for an address that can be one for egress.

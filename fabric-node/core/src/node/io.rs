@@ -84,6 +84,9 @@ pub enum Command {
     },
     /// For the host room: the whole desired state; it applies the difference.
     Host(HostState),
+    /// For the host room: what these pods send out of the cluster leaves under this egress address from here on, or as others'
+    /// does. Conversations that the kernel has given another source are to begin anew.
+    Readdress(BTreeMap<IpAddr, Option<IpAddr>>),
     /// For the uplinks room: the VLANs in use on each physical network, whole; 0 stands for untagged frames. Those of
     /// others do not come to the bridge.
     Uplinks(BTreeMap<Name, BTreeSet<u16>>),

@@ -295,6 +295,7 @@ impl Node {
                 self.refresh_exits();
                 self.refresh_site(now);
                 self.look_after_egress(now);
+                self.readdress_pods();
                 self.start_if_complete(now);
             }
             Event::Ports(event) => self.handle_ports(event, now),

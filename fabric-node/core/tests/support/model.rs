@@ -62,6 +62,8 @@ pub struct Model {
     pub limitless: Option<usize>,
     /// VLANs in use.
     pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
+    /// Pods that leave under another address, as the host was told.
+    pub readdressed: Vec<BTreeMap<IpAddr, Option<IpAddr>>>,
     /// Packets of the agent's own.
     pub sent: Vec<PacketOut>,
     /// MTUs that running containers were given.
@@ -162,6 +164,7 @@ impl Model {
             limits: BTreeMap::new(),
             limitless: None,
             uplinks: BTreeMap::new(),
+            readdressed: Vec::new(),
             sent: Vec::new(),
             resized: Vec::new(),
             denials: Vec::new(),

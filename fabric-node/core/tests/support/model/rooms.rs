@@ -19,6 +19,7 @@ impl Model {
             Command::Switch(SwitchCommand::Settle { .. }) => Room::Settling,
             Command::Switch(_)
             | Command::Host(_)
+            | Command::Readdress(_)
             | Command::Uplinks(_)
             | Command::Reply { .. }
             | Command::Report(_) => {
@@ -60,6 +61,7 @@ impl Model {
                 self.host = state;
                 self.node.handle(Event::PeersSettled(peers), self.now);
             }
+            Command::Readdress(pods) => self.readdressed.push(pods),
             Command::Uplinks(vlans) => self.uplinks = vlans,
             Command::Report(denial) => self.denials.push(denial),
             Command::Reply { id, reply } => {
