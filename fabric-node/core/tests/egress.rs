@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     reason = "tests look at the clock, and fail where something is not as they expect"
 )]
 
