@@ -12,6 +12,9 @@ use fabric_core::pipeline::vocabulary::{Cause, Kind, Table};
 use super::sources::Sources;
 use super::violation::{HouseError, Violation};
 
+/// Longest line of a page, characters: a difference between two longer ones shows nothing.
+const WIDEST: usize = 200;
+
 /// A table of a page, and what its first column has to hold.
 pub struct Listing {
     /// The page.
@@ -37,12 +40,12 @@ fn listings() -> [Listing; 4] {
     ]
 }
 
-/// Compares every listing with its page.
+/// Compares every listing with its page, and looks for lines that are too long.
 ///
 /// # Errors
 /// [`HouseError::Io`] where a page is missing.
 pub fn check(sources: &Sources) -> Result<Vec<Violation>, HouseError> {
-    let mut found = Vec::new();
+    let mut found = long_lines(sources);
     for listing in listings() {
         found.extend(compare(&listing, sources.text(listing.page)?));
     }
@@ -67,6 +70,19 @@ pub fn compare(listing: &Listing, text: &str) -> Vec<Violation> {
     let stray =
         stray.map(|(at, word)| Violation::new(*page, *at, format!("the code has nothing called {word:?}")));
     missing.chain(stray).collect()
+}
+
+/// Lines of pages above [`WIDEST`]; a row of a table cannot be broken, and is not meant.
+pub fn long_lines(sources: &Sources) -> Vec<Violation> {
+    let pages = sources.iter().filter(|(path, _)| path.ends_with(".md"));
+    let lines =
+        pages.flat_map(|(path, text)| text.lines().enumerate().map(move |(at, line)| (path, at + 1, line)));
+    let long = lines.filter(|(_, _, line)| !line.starts_with('|') && line.chars().count() > WIDEST);
+    long.map(|(path, at, line)| {
+        let length = line.chars().count();
+        Violation::new(path, at, format!("{length} characters: at most {WIDEST}; break it after a sentence"))
+    })
+    .collect()
 }
 
 fn first_cell(line: &str) -> String {

@@ -254,3 +254,12 @@ fn a_unit_that_systemd_would_not_read_or_that_starts_something_else_is_told() {
         assert!(!check(&unit.replace(from, to), page).is_empty(), "{to}");
     }
 }
+
+#[test]
+fn a_line_of_a_page_that_is_too_long_is_told_and_a_row_of_a_table_is_not() {
+    let (long, row) = ("word ".repeat(50), format!("| {} |", "word ".repeat(50)));
+    let pages = [("docs/a.md", long.as_str()), ("docs/b.md", row.as_str()), ("a.rs", long.as_str())];
+    let found = whats(&pages::long_lines(&Sources::from_pairs(pages)));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("docs/a.md:1: 250 characters"), "{found:?}");
+}
