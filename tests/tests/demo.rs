@@ -28,6 +28,7 @@ fn the_demo_shows_the_examples_and_leaves_nothing() {
         // Five other pods, the own node, the outside: each over both families.
         assert_eq!(row.matches("4 6").count(), 7, "{row}");
     }
+    assert!(!table.contains("complain"), "{table}");
     let (_, isolated) = table.split_once("\n  from ").unwrap();
     let row = |pod: &str| isolated.lines().skip(1).find(|line| line.trim_start().starts_with(pod)).unwrap();
     // The office's own pods, the own node and the outside.

@@ -70,6 +70,7 @@ fn run(cli: &Cli) -> Result<(), LabError> {
     println!("\nWho reaches whom, measured by ICMP echo (4: over IPv4, 6: over IPv6, -: no answer):\n");
     let reached = reach(&lab, &pods)?;
     show::reach(&reached);
+    show::problems(&problems(&lab)?);
     if let Some(folder) = &cli.then {
         isolate(&lab, folder, &pods, &reached)?;
     }
@@ -100,6 +101,16 @@ fn up(cli: &Cli) -> Result<Lab, LabError> {
     lab.supervise()?;
     lab.wait_pods(PATIENCE)?;
     Ok(lab)
+}
+
+/// What the agents complain of, with the names of their nodes: it explains a table with gaps.
+fn problems(lab: &Lab) -> Result<Vec<(String, String)>, LabError> {
+    let mut found = Vec::new();
+    for node in lab.nodes() {
+        let problems = lab.agent_status(&node.name)?.problems;
+        found.extend(problems.iter().map(|problem| (node.name.to_string(), problem.to_string())));
+    }
+    Ok(found)
 }
 
 /// Who reaches whom once further manifests are in place.

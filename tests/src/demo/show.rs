@@ -79,6 +79,14 @@ pub fn reach(reach: &Reach) {
     }
 }
 
+/// What the agents complain of, by node.
+pub fn problems(problems: &[(String, String)]) {
+    if !problems.is_empty() {
+        println!("\nWhat the agents complain of:\n");
+    }
+    problems.iter().for_each(|(node, problem)| println!("  {node}: {problem}"));
+}
+
 /// What another program said.
 pub fn indented(text: &str) {
     text.lines().for_each(|line| println!("{}", format!("  {line}").trim_end()));
