@@ -5,10 +5,11 @@ use std::process::{Child, Command, Output, Stdio};
 
 use super::error::LabError;
 
-/// Programs of Debian that the lab calls, with their packages.
-const TOOLS: [(&str, &str); 7] = [
+/// Programs of Debian that the lab and its agents call, with their packages.
+const TOOLS: [(&str, &str); 8] = [
     ("ip", "iproute2"),
     ("ethtool", "ethtool"),
+    ("nft", "nftables"),
     ("ovsdb-tool", "openvswitch-common"),
     ("ovsdb-server", "openvswitch-switch"),
     ("ovs-vsctl", "openvswitch-switch"),

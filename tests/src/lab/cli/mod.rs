@@ -18,7 +18,7 @@ use super::{LabError, interrupt, teardown};
 const LONG: &str = "\
 A cluster of switches on one machine: every node is a network namespace with an Open vSwitch of its own \
 (userspace datapath) and a real Fabric agent, every pod a namespace attached by the real fabric-cni. \
-It needs root, Debian's openvswitch-switch, iproute2 and ethtool, and neither Kubernetes nor a kernel module. \
+It needs root, Debian's openvswitch-switch, iproute2, ethtool and nftables, and neither Kubernetes nor a kernel module. \
 The host's own Open vSwitch is never touched.
 
 Node nN is 192.168.77.N and fd77::N; the wire itself, 192.168.77.254 and fd77::254, plays the world outside.";
