@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 use policy::{Conversation, Direction, PortBlock, Question, Region, Traffic, Verdict};
 
+use endings::Forbidden;
+
 use super::memory::{Dormant, Id};
 use super::{Command, Connection, Detail, Errand, Node, SwitchCommand, Task, Tuple};
 use crate::pipeline::learned::{Part, Pods, Query};
@@ -94,7 +96,7 @@ struct Judging {
     zones: BTreeSet<u16>,
     connections: Vec<Connection>,
     next: usize,
-    forbidden: Vec<Connection>,
+    forbidden: Forbidden,
     /// Entries that allow a connection that was seen.
     needed: BTreeSet<Id>,
     /// When the next slice is due.
@@ -267,7 +269,7 @@ impl Node {
                     zones,
                     connections,
                     next: 0,
-                    forbidden: Vec::new(),
+                    forbidden: Forbidden::default(),
                     needed: BTreeSet::new(),
                     due: now,
                 });
@@ -296,7 +298,7 @@ impl Node {
             match self.judge_connection(connection) {
                 Fate::Stays(conversation) => self.cover(connection, &conversation, &mut judging.needed),
                 Fate::Exempt => {}
-                Fate::Forbidden => judging.forbidden.push(*connection),
+                Fate::Forbidden => judging.forbidden.note(*connection),
             }
         }
         judging.next = end;

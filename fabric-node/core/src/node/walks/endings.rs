@@ -21,11 +21,29 @@ const MOST_CUTS: usize = 1024;
 
 const ICMPV6: u8 = 58;
 
+/// Connections that are to end: of a zone no more than tell that it is to be emptied, since each is judged again before
+/// it ends.
+#[derive(Debug, Default)]
+pub(super) struct Forbidden {
+    connections: Vec<Connection>,
+    of_zones: BTreeMap<u16, usize>,
+}
+
+impl Forbidden {
+    pub fn note(&mut self, connection: Connection) {
+        let count = self.of_zones.entry(connection.zone).or_default();
+        if *count <= MOST_CUTS {
+            *count += 1;
+            self.connections.push(connection);
+        }
+    }
+}
+
 impl Node {
     /// Cuts what is forbidden, and then ends it.
-    pub(super) fn cut_connections(&mut self, forbidden: Vec<Connection>, now: Instant) {
+    pub(super) fn cut_connections(&mut self, forbidden: Forbidden, now: Instant) {
         // The world may have changed since they were judged.
-        let forbidden = self.still_forbidden(forbidden);
+        let forbidden = self.still_forbidden(forbidden.connections);
         let mut flows = Vec::new();
         for connection in &forbidden {
             if self.memory.cut_in(connection.zone) < MOST_CUTS
@@ -58,9 +76,14 @@ impl Node {
         self.end_connections(forbidden);
     }
 
-    fn still_forbidden(&self, connections: Vec<Connection>) -> Vec<Connection> {
+    fn still_forbidden(&mut self, connections: Vec<Connection>) -> Vec<Connection> {
+        let before = crowded(&connections);
         let still = |connection: &Connection| matches!(self.judge_connection(connection), Fate::Forbidden);
-        connections.into_iter().filter(still).collect()
+        let forbidden: Vec<Connection> = connections.into_iter().filter(still).collect();
+        // Not all that are forbidden in these were noted.
+        let unsure: Vec<u16> = before.difference(&crowded(&forbidden)).copied().collect();
+        self.want_walk(unsure);
+        forbidden
     }
 
     fn end_connections(&mut self, forbidden: Vec<Connection>) {
@@ -146,4 +169,24 @@ fn crowded(connections: &[Connection]) -> BTreeSet<u16> {
         *counts.entry(connection.zone).or_default() += 1;
     }
     counts.into_iter().filter(|(_, count)| *count > MOST_CUTS).map(|(zone, _)| zone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Detail, Tuple};
+
+    #[test]
+    fn of_a_zone_no_more_are_noted_than_tell_that_it_is_crowded() {
+        let mut forbidden = Forbidden::default();
+        for n in 0..65_536_u32 {
+            let source = std::net::Ipv4Addr::from(n).into();
+            let detail = Detail::Ports { source: 1, destination: 2 };
+            let tuple = Tuple { source, destination: source, protocol: TCP, detail };
+            let zone = if n < 3 { 2 } else { 1 };
+            forbidden.note(Connection { zone, original: tuple, reply: tuple, mark: 1, label: 0 });
+        }
+        assert_eq!(forbidden.connections.len(), 3 + MOST_CUTS + 1);
+        assert_eq!(crowded(&forbidden.connections), BTreeSet::from([1]));
+    }
 }
