@@ -386,3 +386,31 @@ fn a_fixed_address_is_of_either_family_or_of_both() {
         );
     }
 }
+
+#[test]
+fn a_store_that_does_not_answer_is_asked_once() {
+    let mut cluster = Neighbours::new(pools());
+    cluster.put(member("db-0", "u1"));
+    cluster.put(pod("web", "u2", json!({})));
+    let left = cluster.add(0, "c1", "db-0", "u1").unwrap();
+    let running = cluster.add(0, "c2", "web", "u2").unwrap();
+    // One container goes while the agent is away, and the claims of another are lost.
+    cluster.nodes[0]
+        .rows
+        .retain(|_, row| row.external_ids.get("fabric.container").is_none_or(|id| id != "c1"));
+    cluster.remove(&member("db-0", "u1"));
+    cluster.store.borrow_mut().retain(|ip, _| !running.contains(ip));
+    cluster.nodes[0].silent.insert(support::model::Room::Store);
+    cluster.restart(0);
+    for _ in 0..50 {
+        cluster.put(node("n3"));
+        cluster.pass(Duration::from_secs(2));
+        cluster.remove(&node("n3"));
+        cluster.del(0, "c1");
+    }
+    assert_eq!(cluster.nodes[0].waiting(), 4, "each address once");
+    cluster.nodes[0].wake(support::model::Room::Store);
+    cluster.hear();
+    assert!(left.iter().all(|ip| cluster.claim(*ip).is_some_and(|claim| claim.is_idle())));
+    assert!(running.iter().all(|ip| cluster.claim(*ip).is_some_and(|claim| claim.owner == "c2/eth0")));
+}

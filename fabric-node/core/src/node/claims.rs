@@ -13,6 +13,7 @@
 //! Whatever replaces or removes a claim that is not the attachment's own is an exchange: it happens where the
 //! store has exactly the claim that was decided on, else not at all.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use policy::{Family, IpClaim, IpRange, Network, Pod};
@@ -117,6 +118,12 @@ impl Node {
         self.command(Command::Claim { task, command });
     }
 
+    /// The addresses whose claims the store has been asked to give up, and has not answered: it is asked once.
+    pub(super) fn releases_under_way(&self) -> BTreeSet<IpAddr> {
+        let release = |errand: &Errand| if let Errand::Release { ip } = errand { Some(*ip) } else { None };
+        self.errands.values().filter_map(release).collect()
+    }
+
     /// A release or an exchange has its outcome; where the store failed it is tried again.
     pub(super) fn released(&mut self, ip: IpAddr, result: Result<(), ClaimError>) {
         self.disputes.remove(&ip);
@@ -143,6 +150,7 @@ impl Node {
                 );
                 self.disputes.insert(ip, dispute);
             }
+            Err(ClaimError::Store(_)) => self.look_after_claims(super::upkeep::RETRY),
             Ok(()) | Err(_) => drop(self.disputes.remove(&ip)),
         }
     }

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use openflow::FlowMod;
+use policy::IpClaim;
 
 use super::book::{Stage, host_name, owner};
 use super::{
@@ -27,7 +28,9 @@ impl Node {
             return self.leave(key);
         }
         let owner = owner(key);
-        let claims: Vec<_> = self.own_claims().filter(|c| c.owner == owner).map(|c| c.ip).collect();
+        let asked = self.releases_under_way();
+        let its_own = |claim: &&IpClaim| claim.owner == owner && !asked.contains(&claim.ip);
+        let claims: Vec<_> = self.own_claims().filter(its_own).map(|claim| claim.ip).collect();
         for ip in claims {
             self.release(ip, &owner);
         }

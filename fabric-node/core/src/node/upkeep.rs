@@ -90,10 +90,11 @@ impl Node {
             return;
         }
         self.leave_gone();
-        self.give_back_stray();
+        let asked = self.releases_under_way();
+        self.give_back_stray(&asked);
         self.make_missing();
-        self.give_back_of_gone_nodes();
-        self.give_back_idle();
+        self.give_back_of_gone_nodes(&asked);
+        self.give_back_idle(&asked);
     }
 
     /// Detaches containers whose device is missing and whose pod has gone or has another container: they do not come back.
@@ -121,10 +122,10 @@ impl Node {
         !lives || self.book.iter().any(another)
     }
 
-    fn give_back_stray(&mut self) {
+    fn give_back_stray(&mut self, asked: &BTreeSet<IpAddr>) {
         let stray: Vec<(IpAddr, String)> = self
             .own_claims()
-            .filter(|claim| self.is_stray(claim))
+            .filter(|claim| !asked.contains(&claim.ip) && self.is_stray(claim))
             .map(|claim| (claim.ip, claim.owner.clone()))
             .collect();
         for (ip, owner) in stray {
@@ -156,13 +157,16 @@ impl Node {
     }
 
     fn make_missing(&mut self) {
+        let reclaim =
+            |errand: &Errand| if let Errand::Reclaim { ip, .. } = errand { Some(*ip) } else { None };
+        let asked: BTreeSet<IpAddr> = self.errands.values().filter_map(reclaim).collect();
         let has_claim = |owner: &str, ip: &IpAddr| self.world.claim(*ip).is_some_and(|c| c.owner == owner);
         let unclaimed: Vec<(AttachmentKey, IpAddr)> = self
             .book
             .iter()
             .filter(|attachment| attachment.stage == Stage::Ready && !attachment.is_leaving())
             .flat_map(|attachment| attachment.addresses.iter().map(move |ip| (attachment, *ip)))
-            .filter(|(attachment, ip)| !has_claim(&attachment.owner(), ip))
+            .filter(|(attachment, ip)| !asked.contains(ip) && !has_claim(&attachment.owner(), ip))
             .map(|(attachment, ip): (&Attachment, IpAddr)| (attachment.key.clone(), ip))
             .collect();
         for (key, ip) in unclaimed {
@@ -173,7 +177,7 @@ impl Node {
     }
 
     /// Claims that no successor came for. Who released one gives it back; for a node that is gone, any does.
-    fn give_back_idle(&mut self) {
+    fn give_back_idle(&mut self, asked: &BTreeSet<IpAddr>) {
         let retention = self.config.claim_retention.as_secs();
         let now = self.clock.stamp().0;
         let waits_until = |claim: &IpClaim| claim.since.map_or(0, |since| since.0.saturating_add(retention));
@@ -183,7 +187,8 @@ impl Node {
         let (over, waiting): (Vec<&IpClaim>, Vec<&IpClaim>) =
             self.world.claims().filter(mine).partition(|claim| waits_until(claim) <= now);
         let next = waiting.iter().map(|claim| waits_until(claim) - now).min();
-        for claim in over.into_iter().cloned().collect::<Vec<_>>() {
+        let over = over.into_iter().filter(|claim| !asked.contains(&claim.ip));
+        for claim in over.cloned().collect::<Vec<_>>() {
             self.exchange(claim, None);
         }
         if let Some(seconds) = next {
@@ -192,7 +197,7 @@ impl Node {
     }
 
     /// Claims of nodes that are dead for good. An agent whose own node is not known either has no say.
-    fn give_back_of_gone_nodes(&mut self) {
+    fn give_back_of_gone_nodes(&mut self, asked: &BTreeSet<IpAddr>) {
         let without: BTreeSet<Name> = self
             .world
             .claims()
@@ -208,6 +213,7 @@ impl Node {
             return;
         }
         let dead = |claim: &&IpClaim| !claim.is_idle() && self.is_dead(&claim.node);
+        let dead = |claim: &&IpClaim| dead(claim) && !asked.contains(&claim.ip);
         let claims: Vec<IpClaim> = self.world.claims().filter(dead).cloned().collect();
         for claim in claims {
             if claim.retain && claim.pod.is_some() {

@@ -253,6 +253,11 @@ impl Model {
         id
     }
 
+    /// Commands that silent rooms have not taken.
+    pub fn waiting(&self) -> usize {
+        self.held.len()
+    }
+
     /// A room speaks again, and answers what it was asked meanwhile.
     pub fn wake(&mut self, room: Room) {
         self.silent.remove(&room);
