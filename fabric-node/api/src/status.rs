@@ -46,6 +46,8 @@ pub struct Status {
     pub policy: PolicyState,
     /// Packets dropped since the switch started, by cause, as of the last time the agent read the counters.
     pub drops: BTreeMap<String, u64>,
+    /// Paths to other nodes that carry less than the interface which they leave by, by address.
+    pub paths: Vec<Path>,
     /// What is wrong until somebody acts.
     pub problems: Vec<Problem>,
 }
@@ -189,6 +191,18 @@ impl fmt::Display for LeaseState {
             Self::Resting => "resting",
         })
     }
+}
+
+/// A path to another node that carries less than the interface which it leaves by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Path {
+    /// The node that it leads to; empty where no node has the address.
+    pub node: String,
+    /// Tunnel address of that node.
+    pub address: IpAddr,
+    /// The largest IP packet that comes through, the tunnel's own headers counted, bytes.
+    pub mtu: u32,
 }
 
 /// Flows that the agent wants in the switch.

@@ -106,7 +106,7 @@ impl Node {
         self.judge(Concerned { entries: self.memory.ids().collect(), ..Concerned::default() }, now);
     }
 
-    fn judge(&mut self, concerned: Concerned, now: Instant) {
+    pub(super) fn judge(&mut self, concerned: Concerned, now: Instant) {
         let mut bundle = Bundle::default();
         for id in concerned.entries {
             self.judged += 1;
@@ -199,6 +199,8 @@ impl Node {
         self.site.egress = self.held_egress();
         self.site.largest_mtu = self.largest_mtu();
         self.site.smallest_mtu = self.smallest_mtu();
+        self.site.local_mtu = self.host_mtu();
+        self.site.overfills = self.site.may_overfill(&self.world);
         if self.up {
             let changes = self.static_flow_changes(&before);
             self.commit(changes);

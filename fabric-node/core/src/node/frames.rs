@@ -98,14 +98,14 @@ pub(super) fn claimant(frame: &[u8]) -> Option<(IpAddr, Mac)> {
 /// What tells the sender of a frame that it is too big: an ICMP error that comes from the router that the frame was for,
 /// under one of its addresses.
 ///
-/// None where no error may be sent (RFC 1122 §3.2.2, RFC 4443 §2.4): about an error, about what went to many, from
+/// The router is asked for by the packet's ends. None where no error may be sent (RFC 1122 §3.2.2, RFC 4443 §2.4): about an error, about what went to many, from
 /// nobody in particular, about a later fragment.
-pub(super) fn too_big(frame: &[u8], mtu: u32, router: impl Fn(IpAddr) -> Option<IpAddr>) -> Option<Vec<u8>> {
+pub(super) fn too_big(frame: &[u8], mtu: u32, router: impl Fn(Ends) -> Option<IpAddr>) -> Option<Vec<u8>> {
     let Head { from, to, source, destination, .. } = Head::read(frame).filter(Head::may_be_answered)?;
     let packet = frame.get(14..)?;
     let ethernet = PacketBuilder::ethernet2(to, from);
     let mut error = Vec::new();
-    match (source, destination, router(source)?) {
+    match (source, destination, router(Ends { source, destination })?) {
         (IpAddr::V4(source), IpAddr::V4(_), IpAddr::V4(router)) => {
             let [high, low] = u16::try_from(mtu).unwrap_or(u16::MAX).max(LEAST_V4).to_be_bytes();
             let shown = packet.get(..SHOWN_V4).unwrap_or(packet);
@@ -120,6 +120,13 @@ pub(super) fn too_big(frame: &[u8], mtu: u32, router: impl Fn(IpAddr) -> Option<
         _ => return None,
     }
     Some(error)
+}
+
+/// The ends of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub source: IpAddr,
+    pub destination: IpAddr,
 }
 
 /// What is to be known of a packet before an error about it may be sent; the packet may be cut short.

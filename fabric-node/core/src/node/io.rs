@@ -40,6 +40,9 @@ pub enum Event {
     PeersSettled(BTreeSet<IpAddr>),
     /// From the host room: the prefixes of the networks that the node's interfaces are on and carry packets of.
     Links(BTreeSet<IpNet>),
+    /// From the host room: the tunnel addresses of other nodes to which less comes through than the interface that
+    /// carries tunnels takes, whole, each with the largest IP packet that does, bytes.
+    PathMtus(BTreeMap<IpAddr, u32>),
     /// A CNI request, from the attach room.
     Request {
         /// Returned with the reply.
@@ -87,6 +90,9 @@ pub enum Command {
     /// For the host room: what these pods send out of the cluster leaves under this egress address from here on, or as others'
     /// does. Conversations that the kernel has given another source are to begin anew.
     Readdress(BTreeMap<IpAddr, Option<IpAddr>>),
+    /// For the host room: the tunnel addresses of the nodes that pods here send to or have sent to, whole. What these
+    /// paths carry is to be looked after.
+    PathsInUse(BTreeSet<IpAddr>),
     /// For the uplinks room: the VLANs in use on each physical network, whole; 0 stands for untagged frames. Those of
     /// others do not come to the bridge.
     Uplinks(BTreeMap<Name, BTreeSet<u16>>),

@@ -36,6 +36,7 @@ mod learning;
 mod leases;
 mod limits;
 mod memory;
+mod paths;
 mod pools;
 mod ports;
 mod probes;
@@ -66,6 +67,7 @@ use learning::Parked;
 use leases::Leases;
 use limits::Limits;
 use memory::Memory;
+use paths::PathsInUse;
 use probes::{Former, Probe};
 use requests::Held;
 use upkeep::Upkeep;
@@ -76,6 +78,7 @@ pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
 pub use frames::announcement;
 pub use io::*;
+pub use paths::NarrowPath;
 pub use pools::PoolUse;
 pub use status::{AttachmentStatus, PuntCounts, PuntOutcome, StatusView};
 pub use tallies::Tallies;
@@ -200,6 +203,7 @@ pub struct Node {
     former: Former,
     announcements: Vec<Announcement>,
     peers_settled: bool,
+    paths_in_use: PathsInUse,
     /// Attachments that wait only for the tunnel peers, with the time that is enough.
     warming: Vec<(AttachmentKey, Instant)>,
     errands: BTreeMap<Task, Errand>,
@@ -264,6 +268,7 @@ impl Node {
             former: Former::default(),
             announcements: Vec::new(),
             peers_settled: true,
+            paths_in_use: PathsInUse::default(),
             warming: Vec::new(),
             errands: BTreeMap::new(),
             next_task: 0,
@@ -302,10 +307,12 @@ impl Node {
             Event::Switch(event) => self.handle_switch(event, now),
             Event::PeersSettled(peers) => self.handle_peers_settled(&peers, now),
             Event::Links(links) => self.links_changed(links, now),
+            Event::PathMtus(paths) => self.handle_path_mtus(paths, now),
             Event::Request { id, request } => self.handle_request(id, request, now),
             Event::Done { task, outcome } => self.handle_outcome(task, outcome, now),
         }
         self.begin_walk(now);
+        self.tell_paths(now);
     }
 
     /// Takes the passing of time; to be called when [`Node::poll_timeout`] is due.
@@ -325,6 +332,7 @@ impl Node {
         self.take_echoes(now);
         self.judge_connections(now);
         self.begin_walk(now);
+        self.tell_paths(now);
         if self.next_reconcile.is_some_and(|at| at <= now) {
             self.request_dump(now);
         }
@@ -340,7 +348,7 @@ impl Node {
         let probes = self.probes.iter().map(Probe::due);
         let announcements = self.announcements.iter().map(Announcement::due);
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
-        let own = own.chain(self.egress.due()).chain(self.limits.due());
+        let own = own.chain(self.egress.due()).chain(self.limits.due()).chain(self.paths_told_at());
         parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
     }
 

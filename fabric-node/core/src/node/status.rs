@@ -8,7 +8,7 @@ use openflow::Mac;
 use policy::{IpClaim, World};
 
 use super::book::Stage;
-use super::{AttachmentKey, Node, PoolUse, Tallies};
+use super::{AttachmentKey, NarrowPath, Node, PoolUse, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::site::{Rates, Segment};
 use crate::pipeline::vocabulary::Table;
@@ -160,6 +160,8 @@ pub struct StatusView<'a> {
     pub settled: bool,
     /// Verdicts that are remembered without a flow, for the connections that they let in.
     pub dormant: usize,
+    /// Paths to other nodes that carry less than the interface which they leave by.
+    pub paths: Vec<NarrowPath>,
     /// What is wrong until somebody acts.
     pub problems: Vec<String>,
 }
@@ -194,6 +196,7 @@ impl Node {
             judged: self.judged,
             settled: self.is_settled(),
             dormant: self.memory.dormant(),
+            paths: self.narrow_paths(),
             problems: self.problems(),
         }
     }
@@ -204,6 +207,7 @@ impl Node {
             .chain(self.misplaced())
             .chain(self.outdated())
             .chain(self.unheld_egress())
+            .chain(self.too_narrow())
             .chain(self.walks.problem())
             .chain(self.limits.problem())
             .collect()

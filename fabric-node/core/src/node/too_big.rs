@@ -20,12 +20,39 @@ impl Node {
     pub(super) fn tell_too_big(&mut self, packet_in: &PacketIn) {
         let small = |field: Field| packet_in.metadata.exact(field).and_then(|v| u32::try_from(v).ok());
         let (Some(in_port), Some(mtu)) = (small(Field::IN_PORT), small(REG_SCRATCH)) else { return };
-        let answer = too_big(&packet_in.packet, mtu, |sender| self.router_of(in_port, sender));
+        if self.site.tunnels.values().any(|port| *port == in_port) {
+            return self.tell_by_tunnel(packet_in, in_port, mtu);
+        }
+        let answer = too_big(&packet_in.packet, mtu, |ends| self.router_of(in_port, ends.source));
         if let Some(mut frame) = answer {
             self.readdress(&mut frame, in_port);
-            let packet = PacketOut::new(frame, vec![Action::Output { port: in_port, max_len: 0 }]);
-            self.command(Command::Switch(SwitchCommand::Send { packets: vec![packet] }));
+            self.send(frame, vec![Action::Output { port: in_port, max_len: 0 }]);
         }
+    }
+
+    /// A tunnel brought the packet, and a pod here or this node takes less than the tunnel: the answer goes back by it.
+    /// To the sender's node it must come from an address of this node; where that has none of the family, the packet's
+    /// receiver refuses by itself.
+    fn tell_by_tunnel(&mut self, packet_in: &PacketIn, tunnel: u32, mtu: u32) {
+        let own =
+            |like: IpAddr| self.site.addresses.iter().copied().find(|a| Family::of(*a) == Family::of(like));
+        let answer = too_big(&packet_in.packet, mtu, |ends| own(ends.source).or(Some(ends.destination)));
+        let outer = [(Field::TUN_SRC, Field::TUN_DST), (Field::TUN_IPV6_SRC, Field::TUN_IPV6_DST)];
+        let back = outer.into_iter().find_map(|(source, destination)| {
+            let peer = packet_in.metadata.exact(source).filter(|peer| *peer != 0)?;
+            Some(Action::set(destination, peer))
+        });
+        let id = packet_in.metadata.exact(Field::TUN_ID);
+        if let (Some(frame), Some(back), Some(id)) = (answer, back, id) {
+            let actions =
+                vec![back, Action::set(Field::TUN_ID, id), Action::Output { port: tunnel, max_len: 0 }];
+            self.send(frame, actions);
+        }
+    }
+
+    fn send(&mut self, frame: Vec<u8>, actions: Vec<Action>) {
+        let packet = PacketOut::new(frame, actions);
+        self.command(Command::Switch(SwitchCommand::Send { packets: vec![packet] }));
     }
 
     /// A packet to a pod of this node has its hardware addresses already: its answer would go to the router itself.
@@ -39,7 +66,7 @@ impl Node {
     }
 
     /// The address under which a sender knows its router: the gateway of its Network, or else the node; to the node it is
-    /// the next hop on the bridge. Tunnels and physical networks get no answer from here.
+    /// the next hop on the bridge. Physical networks get no answer: everybody on a wire takes what it carries.
     fn router_of(&self, in_port: u32, sender: IpAddr) -> Option<IpAddr> {
         let family = Family::of(sender);
         if in_port == port::LOCAL {

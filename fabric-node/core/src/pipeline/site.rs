@@ -29,6 +29,10 @@ pub struct Site {
     pub smallest_mtu: Option<u32>,
     /// Egress addresses that this node holds.
     pub egress: BTreeSet<IpAddr>,
+    /// MTU of the LOCAL port, bytes; 0 where it is not known.
+    pub local_mtu: u32,
+    /// Whether there may be packets that do not fit into the way that they would take: see [`Site::may_overfill`].
+    pub overfills: bool,
 }
 
 /// A kind of tunnel port.
@@ -132,10 +136,17 @@ impl Site {
         Some(pod.mtu).filter(|mtu| (1..self.largest_mtu).contains(mtu))
     }
 
-    /// Whether there may be packets that a tunnel to some node, or a pod of this node, does not take.
+    /// The MTU of this node's own interface, where pods here send packets that do not fit.
+    #[must_use]
+    pub fn limit_of_host(&self) -> Option<u32> {
+        Some(self.local_mtu).filter(|mtu| (1..self.largest_mtu).contains(mtu))
+    }
+
+    /// Whether there may be packets that a tunnel to some node, a pod of this node or this node itself does not take.
     #[must_use]
     pub fn may_overfill(&self, world: &World) -> bool {
-        if self.smallest_mtu.is_some_and(|mtu| (1..self.largest_mtu).contains(&mtu)) {
+        let smaller = |mtu: u32| (1..self.largest_mtu).contains(&mtu);
+        if self.smallest_mtu.is_some_and(smaller) || smaller(self.local_mtu) {
             return true;
         }
         let kinds: BTreeSet<Tunnel> =

@@ -561,7 +561,7 @@ pub const LOG_METER: u32 = 3;
 
 /// Meter for copies of frames that speak for an address that the agent asked about.
 pub const PROBE_METER: u32 = 5;
-/// Meter for packets that are larger than a tunnel carries.
+/// Meter for packets that tunnels and wires bring and that are larger than their receiver takes.
 pub const OVERSIZE_METER: u32 = 4;
 
 /// Meter for new conversations that a pod opens.
@@ -578,6 +578,16 @@ pub fn meter_in(zone: u16) -> u32 {
 
 /// First meter of the pods' rates, above those of every zone's punts.
 const FIRST_RATE_METER: u32 = FIRST_POD_METER + 2 * 0x8000;
+
+/// First meter of the pods' oversized packets, above those of every zone's rates.
+const FIRST_OVERSIZE_METER: u32 = FIRST_RATE_METER + 4 * 0x8000;
+
+/// Meter for packets of a pod that are larger than their way takes. It is not that of new conversations, which a transfer
+/// whose path becomes narrower would use up.
+#[must_use]
+pub fn meter_oversize(zone: u16) -> u32 {
+    FIRST_OVERSIZE_METER + u32::from(zone)
+}
 
 /// The two meters of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

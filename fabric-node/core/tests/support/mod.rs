@@ -78,7 +78,8 @@ impl Scene {
             ..Site::default()
         };
         let largest_mtu = if site.uplinks.is_empty() { 1450 } else { 1500 };
-        let site = Site { carrier_mtu: 1500, largest_mtu, ..site };
+        let site = Site { carrier_mtu: 1500, largest_mtu, local_mtu: 1450, ..site };
+        let site = Site { overfills: site.may_overfill(&world), ..site };
         let mine = world.pods().filter(|pod| pod.node.as_deref() == Some(node));
         let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
             zone,

@@ -64,6 +64,8 @@ pub struct Model {
     pub uplinks: BTreeMap<policy::Name, BTreeSet<u16>>,
     /// Pods that leave under another address, as the host was told.
     pub readdressed: Vec<BTreeMap<IpAddr, Option<IpAddr>>>,
+    /// Paths that are looked after.
+    pub paths_in_use: BTreeSet<IpAddr>,
     /// Packets of the agent's own.
     pub sent: Vec<PacketOut>,
     /// MTUs that running containers were given.
@@ -165,6 +167,7 @@ impl Model {
             limitless: None,
             uplinks: BTreeMap::new(),
             readdressed: Vec::new(),
+            paths_in_use: BTreeSet::new(),
             sent: Vec::new(),
             resized: Vec::new(),
             denials: Vec::new(),

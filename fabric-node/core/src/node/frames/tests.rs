@@ -122,8 +122,8 @@ fn udp6(from: Ipv6Addr, to: Ipv6Addr, length: usize) -> Vec<u8> {
 }
 
 fn answer(frame: &[u8], mtu: u32) -> Option<Vec<u8>> {
-    too_big(frame, mtu, |sender| {
-        Some(if sender.is_ipv4() { v4("10.244.0.1").into() } else { v6("fd44::1").into() })
+    too_big(frame, mtu, |ends| {
+        Some(if ends.source.is_ipv4() { v4("10.244.0.1").into() } else { v6("fd44::1").into() })
     })
 }
 

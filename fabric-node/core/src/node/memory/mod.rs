@@ -9,6 +9,7 @@
 
 mod concerned;
 mod dormant;
+mod peers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,6 +26,7 @@ use crate::pipeline::learned::{Decision, Part, Query};
 pub(super) use concerned::Concerned;
 use concerned::Subjects;
 pub(super) use dormant::Dormant;
+use peers::Peers;
 
 /// Number of an entry; another one has it once the entry is gone.
 pub(super) type Id = u32;
@@ -140,6 +142,7 @@ pub(super) struct Memory {
     subjects: Subjects,
     /// Addresses that flows say the way to.
     ways: BTreeMap<IpAddr, Way>,
+    peers: Peers,
 }
 
 /// What is known of the ways to an address.
@@ -263,6 +266,7 @@ impl Memory {
             way.gated = concerned::is_gated(destination, world);
             way.flows += 1;
         }
+        self.peers.enter(&learned.flow);
         let id = self.put(Entry::Flow(Box::new(learned)), world);
         self.by_flow.insert((hash, id));
         if let Some(zone) = asker.filter(|_| cuts) {
@@ -308,6 +312,7 @@ impl Memory {
 
     fn unlist(&mut self, id: Id, learned: &Learned) {
         let Flow { table, priority, matches, .. } = &learned.flow;
+        self.peers.leave(&learned.flow);
         self.by_flow.remove(&(hash(*table, *priority, matches), id));
         if let Query::Route { destination } | Query::Wire { destination, .. } = learned.query
             && let Some(way) = self.ways.get_mut(&destination)

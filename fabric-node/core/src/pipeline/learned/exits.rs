@@ -13,12 +13,11 @@ use openflow::{Action, Field, Match};
 use policy::{Exit, Location, Network};
 
 use super::super::fields::{clear_retry, destination, flags, from, go, host, set_flags, source};
-use super::super::statics::{to_host, to_host_from};
 use super::super::vocabulary::{
     EXIT, Kind, Origin, RETRY, RETURNED, Table, egress_mac, octets, priority, stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
-use super::ways::{holds_loopback, is_overlay, to_peer, tunnel_to};
+use super::ways::{by_host, holds_loopback, is_overlay, to_peer, tunnel_to};
 use super::{Context, Pods};
 
 /// The way out of a pod's packets; a drop for a moment where there is none. `None` for who leaves as others do.
@@ -74,11 +73,11 @@ fn way<P: Pods>(
     let mac = context.site.local_mac;
     if excepted {
         // With its own address, as without an egress address: by its own node.
-        return mac.filter(|_| !by_tunnel).map(|mac| (mac.0.to_vec(), to_host(mac)));
+        return mac.filter(|_| !by_tunnel).map(|mac| by_host(None, mac, context));
     }
     if *holder == context.site.node {
         let router = egress_mac(address);
-        return mac.map(|mac| ([router.0, mac.0].concat(), to_host_from(router, mac)));
+        return mac.map(|mac| by_host(Some(router), mac, context));
     }
     if by_tunnel {
         return None;

@@ -3,16 +3,17 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use openflow::{Action, Field, Match};
+use openflow::{Action, Field, Mac, Match};
 use policy::{Location, Mode, Name, Resident};
 
 use super::super::fields::{
     check_size, clear_retry, destination, flags, from, go, host, set, set_flags, source, to_wire,
 };
 use super::super::site::TunnelPort;
-use super::super::statics::to_host;
+use super::super::statics::to_host_from;
 use super::super::vocabulary::{
-    EXIT, Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SEGMENT, RETRY, TO_NODE, Table, octets, stable_id,
+    EXIT, Kind, ON_SEGMENT, Origin, PEER, REG_OUTPUT, REG_SEGMENT, RETRY, ROUTER_MAC, TO_NODE, Table, octets,
+    stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
 use super::{Context, Pods};
@@ -67,13 +68,13 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
         Location::Outside if to.is_loopback() => return None,
         Location::Outside => {
             let mac = context.site.local_mac?;
-            (outside(to, context), (mac.0.to_vec(), to_host(mac)))
+            (outside(to, context), by_host(None, mac, context))
         }
         Location::Vacant { .. } if is_overlay(to, context) => return None,
         // Nobody's pod in a VLAN's prefix is a machine on it.
         Location::Vacant { .. } => {
             let mac = context.site.local_mac?;
-            (host(to), (mac.0.to_vec(), to_host(mac)))
+            (host(to), by_host(None, mac, context))
         }
     };
     // To a receiver that has a say in it there is no way for packets that it was not asked about.
@@ -157,6 +158,14 @@ fn has_a_say<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
 
 fn is_here<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
     context.pods.by_address(address).is_some() || context.site.addresses.contains(&address)
+}
+
+/// The way by the host, from the hardware address of a router other than the usual: what tells it from others, and the
+/// actions.
+pub(super) fn by_host<P>(router: Option<Mac>, mac: Mac, context: &Context<'_, P>) -> (Vec<u8>, Vec<Action>) {
+    let mut way: Vec<u8> = router.into_iter().chain([mac]).flat_map(|mac| mac.0).collect();
+    way.extend(context.site.limit_of_host().map(u32::to_be_bytes).into_iter().flatten());
+    (way, to_host_from(context.site, router.unwrap_or(ROUTER_MAC), mac))
 }
 
 /// What tells the way from others, and the actions.

@@ -7,8 +7,8 @@ use openflow::{Action, Controller, Field, Flow, Match, Subfield, port};
 use policy::{Family, Mode, World};
 
 use super::super::fields::{
-    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, commit, commit_noted, copy, destination,
-    discovery, flags, forward, from, go, host, ip, note_protocol, set, set_flags, source, state,
+    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, check_size, clear_retry, commit, commit_noted, copy,
+    destination, discovery, flags, forward, from, go, host, ip, note_protocol, set, set_flags, source, state,
 };
 use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
@@ -34,7 +34,7 @@ pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item =
     flows.extend(conversations());
     flows.extend(route(site));
     flows.extend(ingress(site));
-    flows.extend(output(site, world));
+    flows.extend(output(site));
     flows.push(miss(Table::Egress, 0, 0));
     flows.push(of_node(Table::Punt, priority::STATIC, from(Origin::Host), ask(HOST_METER)));
     flows.push(of_node(Table::Punt, priority::CAUSE, from(Origin::Tunnel), ask(TUNNEL_METER)));
@@ -189,7 +189,7 @@ fn route(site: &Site) -> Vec<Flow> {
                 Table::Route,
                 priority::STATIC,
                 destination(Match::new(), host(*address)),
-                to_host(mac),
+                to_host(site, mac),
             ));
         }
     }
@@ -197,20 +197,22 @@ fn route(site: &Site) -> Vec<Flow> {
 }
 
 /// Actions that hand a packet to the node itself, which is its end or forwards it.
-pub fn to_host(local_mac: openflow::Mac) -> Vec<Action> {
-    to_host_from(ROUTER_MAC, local_mac)
+pub fn to_host(site: &Site, local_mac: openflow::Mac) -> Vec<Action> {
+    to_host_from(site, ROUTER_MAC, local_mac)
 }
 
 /// The same, from a hardware address that tells the node what to do with it.
-pub fn to_host_from(router: openflow::Mac, local_mac: openflow::Mac) -> Vec<Action> {
-    vec![
+pub fn to_host_from(site: &Site, router: openflow::Mac, local_mac: openflow::Mac) -> Vec<Action> {
+    let mut actions = vec![
         set_flags(TO_NODE, RETRY | TO_NODE),
         set(Field::ETH_SRC, router),
         set(Field::ETH_DST, local_mac),
         Action::DecTtl,
         set(REG_OUTPUT, port::LOCAL),
-        go(Table::Output),
-    ]
+    ];
+    actions.extend(site.limit_of_host().into_iter().flat_map(check_size));
+    actions.push(go(Table::Output));
+    actions
 }
 
 /// A pod's own node always reaches it: kubelet probes.
@@ -232,7 +234,7 @@ fn ingress(site: &Site) -> Vec<Flow> {
 /// A pod must not build a tunnel of its own to a node: its packets would seem to come from the fabric. Neither to a
 /// place outside, which may be another address of a node and sees the packet come from this node. Connection tracking
 /// knows the ports of a first fragment too, which the packet does not show.
-fn output(site: &Site, world: &World) -> Vec<Flow> {
+fn output(site: &Site) -> Vec<Flow> {
     let (tracked, invalid, reply) = (state::TRACKED, state::INVALID, state::REPLY);
     let opens = |protocol: u8| {
         flags(Origin::Pod.bit() | TO_NODE, Origin::Pod.bit() | TO_NODE)
@@ -249,7 +251,7 @@ fn output(site: &Site, world: &World) -> Vec<Flow> {
     let mut flows: Vec<Flow> =
         tunnels.map(|tunnel| drop_for(Cause::TunnelPort, Table::Output, priority::FIRST, tunnel)).collect();
     flows.push(of_node(Table::Output, priority::DEFAULT, Match::new(), vec![send.clone()]));
-    flows.extend(oversize(site, world));
+    flows.extend(oversize(site));
     for family in Family::ALL {
         let noted = ip(flags(COMMIT, COMMIT), family);
         let actions = vec![set_flags(0, COMMIT), commit_noted(), send.clone()];
@@ -258,10 +260,21 @@ fn output(site: &Site, world: &World) -> Vec<Flow> {
     flows
 }
 
-/// Packets that the tunnel or the pod they are on their way to does not take: their head goes to the agent, which tells the sender.
-fn oversize(site: &Site, world: &World) -> Option<Flow> {
-    let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
-    let tell = vec![Action::Meter(OVERSIZE_METER), Action::Controller(head)];
+/// Packets that their way does not take: their head goes to the agent, which tells the sender. What the host sends counts
+/// against the host, and the rest against what tunnels and wires bring; pods have flows of their own.
+fn oversize(site: &Site) -> Vec<Flow> {
+    if !site.overfills {
+        return Vec::new();
+    }
     let too_large = flags(TOO_LARGE, TOO_LARGE);
-    site.may_overfill(world).then(|| of_node(Table::Output, priority::FIRST + 1, too_large, tell))
+    let by_host = too_large.clone().with(Field::IN_PORT, port::LOCAL);
+    [(priority::FIRST + 2, by_host, HOST_METER), (priority::FIRST + 1, too_large, OVERSIZE_METER)]
+        .map(|(priority, matches, meter)| of_node(Table::Output, priority, matches, tell_too_big(meter)))
+        .into()
+}
+
+/// Gives the head of a packet to the agent, below a meter; the packet itself is dropped.
+pub fn tell_too_big(meter: u32) -> Vec<Action> {
+    let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
+    vec![Action::Meter(meter), Action::Controller(head)]
 }

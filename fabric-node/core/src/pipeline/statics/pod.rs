@@ -13,8 +13,10 @@ use super::super::fields::{
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     Cause, EXIT, MARKS, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT,
-    RETURNED, ROUTER_MAC, RateMeters, Table, meter_in, meter_out, priority, rate_in, rate_out,
+    RETURNED, ROUTER_MAC, RateMeters, TOO_LARGE, Table, meter_in, meter_out, meter_oversize, priority,
+    rate_in, rate_out,
 };
+use super::node::tell_too_big;
 use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
 use super::{drop_for, own};
@@ -42,14 +44,14 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
     flows.extend(uninvited(pod));
     flows.extend(count_received(pod));
     flows.extend(punt(pod));
+    flows.extend(oversize(site, pod));
     flows
 }
 
 /// Meters of one local pod: `rate` punts a second each, and what it may send and receive.
 #[must_use]
 pub fn pod_meters(pod: &LocalPod, rate: u32) -> Vec<MeterMod> {
-    let punts = [meter_out(pod.zone), meter_in(pod.zone)];
-    punts.into_iter().flat_map(|id| punt_meter(id, rate)).chain(rate_meters(pod)).collect()
+    punt_meters(pod.zone).into_iter().flat_map(|id| punt_meter(id, rate)).chain(rate_meters(pod)).collect()
 }
 
 fn by_port(pod: &LocalPod) -> Match {
@@ -161,6 +163,17 @@ fn punt(pod: &LocalPod) -> Vec<Flow> {
     flows
 }
 
+/// What of the pod's is larger than its way takes is charged to it alone.
+fn oversize(site: &Site, pod: &LocalPod) -> Option<Flow> {
+    let too_large = flags(TOO_LARGE, TOO_LARGE).with(Field::IN_PORT, pod.port);
+    let tell = || tell_too_big(meter_oversize(pod.zone));
+    site.overfills.then(|| own(pod, Table::Output, priority::FIRST + 2, too_large, tell()))
+}
+
+fn punt_meters(zone: u16) -> [u32; 3] {
+    [meter_out(zone), meter_in(zone), meter_oversize(zone)]
+}
+
 /// Asks the agent, below a meter; the packet waits in the switch.
 pub fn ask(meter: u32) -> Vec<Action> {
     vec![
@@ -184,7 +197,7 @@ pub fn punt_meter(id: u32, rate: u32) -> [MeterMod; 2] {
 /// Removes the meters of the pod of a zone, after the flows that use them.
 #[must_use]
 pub fn forget_meters_of(zone: u16) -> Vec<MeterMod> {
-    let punts = [meter_out(zone), meter_in(zone)].map(forget_meter);
+    let punts = punt_meters(zone).map(forget_meter);
     punts.into_iter().chain(forget_rate(rate_out(zone))).chain(forget_rate(rate_in(zone))).collect()
 }
 

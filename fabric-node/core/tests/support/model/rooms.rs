@@ -20,6 +20,7 @@ impl Model {
             Command::Switch(_)
             | Command::Host(_)
             | Command::Readdress(_)
+            | Command::PathsInUse(_)
             | Command::Uplinks(_)
             | Command::Reply { .. }
             | Command::Report(_) => {
@@ -62,6 +63,7 @@ impl Model {
                 self.node.handle(Event::PeersSettled(peers), self.now);
             }
             Command::Readdress(pods) => self.readdressed.push(pods),
+            Command::PathsInUse(peers) => self.paths_in_use = peers,
             Command::Uplinks(vlans) => self.uplinks = vlans,
             Command::Report(denial) => self.denials.push(denial),
             Command::Reply { id, reply } => {
