@@ -104,7 +104,10 @@ fn start_rooms(
     Ok(Rooms {
         intake: intake::directory::start(&directory, events.clone())?,
         attach: attach::start(attach, events.clone()).map_err(io::Error::other)?,
-        host: host::start(host::HostConfig::default(), events.clone()),
+        host: host::start(
+            host::HostConfig { carrier_mtu: carrier::mtu(config), ..host::HostConfig::default() },
+            events.clone(),
+        ),
         ports: ports::start(ports_config(config), events.clone()),
         connections: connections::start(
             connections::ConnectionsConfig::new(&config.ovs.run_dir),
@@ -212,6 +215,7 @@ impl Rooms {
                 self.host.apply(state);
             }
             Command::Readdress(pods) => self.host.readdress(pods).await,
+            Command::PathsInUse(peers) => self.host.look_after(peers),
             Command::Uplinks(vlans) => self.uplinks.apply(vlans),
             Command::Reply { id, reply } => self.attach.reply(id, reply).await,
             Command::Report(denial) => self.denials.borrow_mut().log(&denial, Instant::now()),

@@ -33,23 +33,33 @@
 //! the discard port goes along: it lends the solicitation its source, while the device
 //! has no link-local address yet (one to two seconds of duplicate detection). With the
 //! kernel datapath, which queues packets while it resolves, an entry is never deleted.
+//!
+//! # Paths
+//!
+//! A path to a peer may carry less than the interface that it leaves by, and may change.
+//! What each carries is found out by echo requests that must not be fragmented
+//! ([`paths`]: which, and what follows from the answers; [`prober`]: the sockets).
 
 mod conversations;
+mod echo;
 mod egress;
 mod interfaces;
 mod masquerade;
 mod netlink;
+mod paths;
 mod peers;
 mod plan;
+mod prober;
 mod room;
 mod sysctl;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use fabric_core::node::{Event, HostState};
+use prober::Wanted;
 use tokio::sync::{mpsc, watch};
 
 /// Routing protocol number of the routes, neighbours and addresses that the room makes (`rtm_protocol`, rtnetlink(7));
@@ -67,6 +77,9 @@ pub struct HostConfig {
     /// Time between two comparisons without a cause, and between two askings of a peer that answered. The switch
     /// forgets a peer after 900 s without use.
     pub refresh: Duration,
+    /// MTU of the interface that carries tunnels, bytes: no path is found to carry more. 0 where it is not known; then
+    /// paths are not looked at.
+    pub carrier_mtu: u32,
     /// Time that a peer has to answer before it is given up (and asked again later).
     pub patience: Duration,
 }
@@ -77,6 +90,7 @@ impl Default for HostConfig {
             nft: PathBuf::from("nft"),
             refresh: Duration::from_secs(300),
             patience: Duration::from_secs(1),
+            carrier_mtu: 0,
         }
     }
 }
@@ -87,12 +101,18 @@ impl Default for HostConfig {
 pub struct Handle {
     state: watch::Sender<Option<HostState>>,
     leaving: mpsc::Sender<conversations::Leaving>,
+    paths: watch::Sender<Wanted>,
     problems: watch::Receiver<Vec<String>>,
 }
 
 impl Handle {
     /// Wants `state`. Only the last one counts. It never waits.
     pub fn apply(&self, state: HostState) {
+        self.paths.send_if_modified(|wanted| {
+            let changed = wanted.peers != state.peers;
+            wanted.peers.clone_from(&state.peers);
+            changed
+        });
         self.state.send_replace(Some(state));
     }
 
@@ -100,6 +120,12 @@ impl Handle {
     pub async fn readdress(&self, pods: BTreeMap<IpAddr, Option<IpAddr>>) {
         // The task behind it ends after this handle only.
         let _ = self.leaving.send(pods).await;
+    }
+
+    /// Wants the paths to these peers looked after: what they carry is to be known soon. Of the last state's peers, the
+    /// others are looked at from time to time.
+    pub fn look_after(&self, peers: BTreeSet<IpAddr>) {
+        self.paths.send_modify(|wanted| wanted.in_use = peers);
     }
 
     /// What stands in the way at the moment, sorted; each says what, where and what to do. Empty when all is applied.
@@ -112,15 +138,20 @@ impl Handle {
 /// Starts the room. Must be called within a tokio runtime, in the network namespace of the node.
 ///
 /// [`Event::PeersSettled`] follows every [`Handle::apply`] once, with the peers of that state; [`Event::Links`] the first one
-/// and whatever changes the answer.
+/// and whatever changes the answer; [`Event::PathMtus`] comes when another path is found to be narrow, or not to be any
+/// more.
 #[must_use]
 pub fn start(config: HostConfig, events: mpsc::Sender<Event>) -> Handle {
     let (state, wanted) = watch::channel(None);
     let (found, problems) = watch::channel(Vec::new());
+    let (paths, peers) = watch::channel(Wanted::default());
+    if config.carrier_mtu > 0 {
+        tokio::spawn(prober::run(config.carrier_mtu, peers, events.clone()));
+    }
     tokio::spawn(room::run(config, wanted, found, events));
     let (leaving, told) = mpsc::channel(QUEUE);
     tokio::spawn(conversations::run(told));
-    Handle { state, leaving, problems }
+    Handle { state, leaving, paths, problems }
 }
 
 /// Removes all routes, neighbours, egress addresses and nftables tables that the room made in an earlier run. It goes on after a
