@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, PolicyState, Pool, Problem, Punts, State, Status, Store, StoreKind,
-    Switch as SwitchStatus, TableFlows, Tally, World as WorldReport, WorldCounts, verdict,
+    Attachment, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, State, Status, Store,
+    StoreKind, Switch as SwitchStatus, TableFlows, Tally, World as WorldReport, WorldCounts, verdict,
 };
-use fabric_core::node::{AttachmentStatus, Node, PoolUse, StatusView};
+use fabric_core::node::{AttachmentStatus, NarrowPath, Node, PoolUse, StatusView};
 use fabric_core::pipeline::vocabulary::Cookie;
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::Ask;
@@ -161,6 +161,7 @@ impl Reporter {
                 dormant: count(view.dormant),
             },
             drops: BTreeMap::new(),
+            paths: view.paths.iter().map(path).collect(),
             problems: problems(&view, rooms),
         }
     }
@@ -248,6 +249,11 @@ fn pool(pool: &PoolUse) -> Pool {
         disputed: pool.disputed,
         free: bounded(pool.free),
     }
+}
+
+fn path(path: &NarrowPath) -> Path {
+    let node = path.node.as_ref().map(ToString::to_string).unwrap_or_default();
+    Path { node, address: path.address, mtu: path.mtu }
 }
 
 fn flows(view: &StatusView<'_>) -> Flows {

@@ -19,6 +19,7 @@ pub(super) fn exposition(status: &Status) -> String {
     addresses(&mut text, status);
     packets(&mut text, status);
     policy(&mut text, status);
+    paths(&mut text, status);
     problems(&mut text, status);
     text.text
 }
@@ -133,6 +134,16 @@ fn policy(text: &mut Exposition, status: &Status) {
         "Verdicts that are remembered without a flow, for connections that they let in.",
     );
     text.sample(&[], policy.dormant);
+}
+
+fn paths(text: &mut Exposition, status: &Status) {
+    text.gauge(
+        "fabric_path_mtu_bytes",
+        "The largest packet that comes through to another node, where that is less than the interface takes.",
+    );
+    for path in &status.paths {
+        text.sample(&[("node", &path.node), ("address", &path.address.to_string())], path.mtu.into());
+    }
 }
 
 /// Problems that name an object, by object and field.

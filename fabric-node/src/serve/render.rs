@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use fabric_api::{Attachment, Lease, Status, Tally};
+use fabric_api::{Attachment, Lease, Path, Status, Tally};
 
 pub mod ipam;
 mod table;
@@ -40,6 +40,7 @@ fn write(text: &mut String, status: &Status, now: Duration) -> fmt::Result {
     writeln!(text, "policy    {}", Policy(status))?;
     attachments(text, &status.attachments)?;
     leases(text, &status.leases)?;
+    paths(text, &status.paths)?;
     tallies(text, "Denied packets", &status.denied)?;
     tallies(text, "Conversations that audit would deny", &status.audited)?;
     if !status.problems.is_empty() {
@@ -85,6 +86,18 @@ fn leases(text: &mut String, leases: &[Lease]) -> fmt::Result {
         ]);
     }
     if count == 0 { Ok(()) } else { write!(text, "\nAddresses not in use ({count})\n{table}") }
+}
+
+fn paths(text: &mut String, paths: &[Path]) -> fmt::Result {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["NODE", "ADDRESS", "BYTES"]);
+    for path in paths {
+        let node = if path.node.is_empty() { "-" } else { &path.node };
+        table.row([node.to_owned(), path.address.to_string(), path.mtu.to_string()]);
+    }
+    write!(text, "\nPaths that carry less than the interface ({})\n{table}", paths.len())
 }
 
 /// Seconds in the two largest units that say something.

@@ -1,8 +1,8 @@
 //! A status with a bit of everything, for the golden texts.
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, PolicyState, Pool, Problem, Punts, State, Status, Store, StoreKind,
-    Switch, TableFlows, Tally, WorldCounts,
+    Attachment, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, State, Status, Store,
+    StoreKind, Switch, TableFlows, Tally, WorldCounts,
 };
 
 /// A node with a bit of everything.
@@ -65,6 +65,10 @@ pub(super) fn sample() -> Status {
         audited: tally("NetworkPolicy default/trial: no egress rule matches", 2),
         policy: PolicyState { edits: 31, settled: true, judged_again: 12, dormant: 1 },
         drops: [("spoofed-ipv4".to_owned(), 3), ("unknown-port".to_owned(), 0)].into(),
+        paths: vec![
+            Path { node: "n2".to_owned(), address: "192.0.2.2".parse().expect("v4"), mtu: 1300 },
+            Path { node: String::new(), address: "2001:db8::3".parse().expect("v6"), mtu: 1420 },
+        ],
         problems: vec![Problem {
             source: "pods.yaml#2".to_owned(),
             object: Some("Pod default/b".to_owned()),

@@ -15,6 +15,7 @@ fn an_agent_that_has_just_begun_reads_like_this() {
         drops: Default::default(),
         flows: Default::default(),
         leases: Vec::new(),
+        paths: Vec::new(),
         problems: Vec::new(),
         policy: Default::default(),
         pools: Vec::new(),
