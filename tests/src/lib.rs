@@ -8,6 +8,7 @@ pub mod house;
 pub mod lab;
 pub mod office;
 pub mod oracle;
+pub mod passage;
 pub mod probe;
 pub mod random;
 pub mod traffic;

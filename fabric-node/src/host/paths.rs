@@ -176,7 +176,8 @@ impl Paths {
         if mtu >= path.size {
             return;
         }
-        if let Some(run) = &mut path.run {
+        // Without a hint a run may have heard of sizes that came through a moment ago.
+        if let Some(run) = path.run.as_mut().filter(|run| !run.hints.is_empty()) {
             let known = mtu <= run.low || mtu >= run.high || run.hints.contains(&mtu);
             if known || run.hints.len() >= HINTS as usize {
                 return;

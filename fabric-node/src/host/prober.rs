@@ -1,7 +1,8 @@
 //! The task that finds out what the paths to the tunnel peers carry: the sockets, and the wait for what is due.
 //!
-//! Requests leave by raw sockets that take whole packets (`IPPROTO_RAW`, raw(7)): these are bound neither by what the
-//! kernel believes of a path nor by its fragmenting. Answers and errors come by raw sockets for ICMP, those about
+//! Requests leave by raw sockets that take whole packets (`IPPROTO_RAW`, raw(7)) and are told to probe
+//! (`IP_PMTUDISC_PROBE`, ip(7)): what the kernel has come to believe of a path does not bind them, so that one that has
+//! become wider is found. Answers and errors come by raw sockets for ICMP, those about
 //! packets of tunnels too.
 
 use std::collections::BTreeSet;
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 use fabric_core::node::Event;
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use policy::Family;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, sleep_until};
@@ -89,7 +93,12 @@ impl Sockets {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             socket(family, SockType::Raw, flags, protocol).map(std::net::UdpSocket::from)
         };
-        Ok(Self { packets: raw(SockProtocol::Raw)?, icmp: UdpSocket::from_std(raw(icmp)?)? })
+        let packets = raw(SockProtocol::Raw)?;
+        match family {
+            AddressFamily::Inet => set_ip_mtu_discover(&packets, Ipv4PathMtuDiscovery::PROBE)?,
+            _ => set_ipv6_mtu_discover(&packets, Ipv6PathMtuDiscovery::PROBE)?,
+        }
+        Ok(Self { packets, icmp: UdpSocket::from_std(raw(icmp)?)? })
     }
 
     /// The sockets of a family, or a word in the log why there are none.

@@ -115,6 +115,20 @@ fn a_narrow_path_that_routers_tell_of_is_known_at_once() {
 }
 
 #[test]
+fn a_hint_in_the_midst_of_a_check_is_taken_up() {
+    let mut net = Net::of(&[peer(2)], &[peer(2)]);
+    net.carries.insert(peer(2), 1400);
+    net.until_known(&[(peer(2), 1400)]);
+    net.tells = false;
+    // The size that is known is answered, and one byte more waited for.
+    net.pass(IN_USE + RTT * 5);
+    net.carries.insert(peer(2), 1300);
+    net.paths.hinted(peer(2), 1300, net.now);
+    let took = net.until_known(&[(peer(2), 1300)]);
+    assert!(took <= LATER + RTT * 2, "{took:?}");
+}
+
+#[test]
 fn without_traffic_it_is_known_after_the_next_check() {
     let mut net = Net::of(&[peer(2)], &[peer(2)]);
     net.pass(Duration::from_secs(9));
