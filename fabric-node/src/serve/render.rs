@@ -202,7 +202,8 @@ struct Drops<'a>(&'a Status);
 
 impl fmt::Display for Drops<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        list(f, self.0.drops.iter().map(|(cause, packets)| format!("{cause} {packets}")))
+        let dropped = self.0.drops.iter().filter(|(_, packets)| **packets > 0);
+        list(f, dropped.map(|(cause, packets)| format!("{cause} {packets}")))
     }
 }
 
