@@ -263,3 +263,19 @@ fn a_line_of_a_page_that_is_too_long_is_told_and_a_row_of_a_table_is_not() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("docs/a.md:1: 250 characters"), "{found:?}");
 }
+
+#[test]
+fn the_parts_of_a_status_are_its_names_and_headings() {
+    let status = "n1: well\n  waits for it\n\nswitch    br up\nworld     none\n\nPods (2)\nPOD  NODE\ndecaf  n1\n\nDenied\nCOUNT\n";
+    let parts: Vec<String> = pages::parts(status).into_iter().collect();
+    assert_eq!(parts, ["Denied", "Pods", "switch", "the first", "world"]);
+}
+
+#[test]
+fn a_metric_that_only_the_agent_or_only_the_page_has_is_told() {
+    let sample = "# HELP fabric_a A.\n# TYPE fabric_a gauge\nfabric_a 1\n# TYPE fabric_b gauge\n";
+    assert!(pages::metrics(sample, "| `fabric_a`, `fabric_b` | `label` |").is_empty());
+    let found = whats(&pages::metrics(sample, "| `fabric_a`, `fabric_c` | |"));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("fabric_b") && found[1].contains("fabric_c"), "{found:?}");
+}
