@@ -218,3 +218,29 @@ fn a_collection_is_answered_when_all_is_gone() {
     let again = model.request(Request::Collect { network: "fabric".into(), valid: [key("b")].into() });
     assert_eq!(model.replies[&again], Ok(Reply::Done));
 }
+
+#[test]
+fn pauses_between_compares_grow_with_compares_that_fail_and_not_with_doubts() {
+    let mut model = started();
+    model.pass(Duration::from_secs(5));
+    assert!(model.node.is_settled());
+    let lost = model.flows.iter().next().unwrap().key();
+    model.flows.remove(&lost);
+    model.stubborn = true;
+    for _ in 0..10 {
+        model.handle(Event::Switch(SwitchEvent::Refused));
+    }
+    assert!(!model.node.is_settled(), "what it holds is in doubt");
+    let mut at = Vec::new();
+    let mut dumps = model.dumps;
+    for tenth in 1..=20 {
+        model.pass(Duration::from_millis(100));
+        at.extend((dumps..model.dumps).map(|_| tenth));
+        dumps = model.dumps;
+        assert!(!model.node.is_settled());
+    }
+    assert_eq!(at, [2, 4, 8, 16], "tenths of a second");
+    model.stubborn = false;
+    model.pass(Duration::from_secs(2));
+    assert!(model.node.is_settled() && model.flows.get(&lost).is_some());
+}

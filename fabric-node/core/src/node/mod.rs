@@ -69,6 +69,7 @@ use limits::Limits;
 use memory::Memory;
 use paths::PathsInUse;
 use probes::{Former, Probe};
+use reconcile::Trust;
 use requests::Held;
 use upkeep::Upkeep;
 use walks::Walks;
@@ -124,32 +125,73 @@ pub struct NodeConfig {
 /// What an outcome is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Errand {
-    Claim { key: AttachmentKey, ip: IpAddr },
-    Release { ip: IpAddr },
-    Egress { ip: IpAddr },
-    Wire { key: AttachmentKey },
-    Recheck { key: AttachmentKey, id: RequestId },
-    Check { id: RequestId },
-    Resize { key: AttachmentKey },
+    Claim {
+        key: AttachmentKey,
+        ip: IpAddr,
+    },
+    Release {
+        ip: IpAddr,
+    },
+    Egress {
+        ip: IpAddr,
+    },
+    Wire {
+        key: AttachmentKey,
+    },
+    Recheck {
+        key: AttachmentKey,
+        id: RequestId,
+    },
+    Check {
+        id: RequestId,
+    },
+    Resize {
+        key: AttachmentKey,
+    },
     Rebook,
-    Prepare { key: AttachmentKey },
-    AddPort { key: AttachmentKey },
-    Install { key: AttachmentKey },
-    RemovePort { key: AttachmentKey },
-    Uninstall { key: AttachmentKey },
-    RemoveWire { key: AttachmentKey },
-    ForgetStranger { id: RequestId },
-    Reclaim { key: AttachmentKey, ip: IpAddr },
-    Orphan { name: String },
+    Prepare {
+        key: AttachmentKey,
+    },
+    AddPort {
+        key: AttachmentKey,
+    },
+    Install {
+        key: AttachmentKey,
+    },
+    RemovePort {
+        key: AttachmentKey,
+    },
+    Uninstall {
+        key: AttachmentKey,
+    },
+    RemoveWire {
+        key: AttachmentKey,
+    },
+    ForgetStranger {
+        id: RequestId,
+    },
+    Reclaim {
+        key: AttachmentKey,
+        ip: IpAddr,
+    },
+    Orphan {
+        name: String,
+    },
     Dump,
+    /// The commit of a compare.
+    Compare,
     Commit,
     Flush,
     ReadConnections,
     Cut,
     EndConnections,
-    EmptyZone { zone: u16 },
+    EmptyZone {
+        zone: u16,
+    },
     Settle,
-    Limit { zones: BTreeSet<u16> },
+    Limit {
+        zones: BTreeSet<u16>,
+    },
 }
 
 /// The agent.
@@ -171,6 +213,7 @@ pub struct Node {
     dumping: Option<(Task, Instant)>,
     /// Compares in a row that did not bring the switch in line.
     failures: u32,
+    trust: Trust,
     next_reconcile: Option<Instant>,
     book: Book,
     leases: Leases,
@@ -247,6 +290,7 @@ impl Node {
             up: false,
             dumping: None,
             failures: 0,
+            trust: Trust::default(),
             next_reconcile: None,
             book: Book::default(),
             memory: Memory::default(),
@@ -408,7 +452,8 @@ impl Node {
             (Errand::Reclaim { key, ip }, Outcome::Claim(result)) => self.reclaimed(&key, ip, result),
             (Errand::Orphan { name }, Outcome::Port(Err(_))) => drop(self.orphans.insert(name)),
             (Errand::Dump, Outcome::Dump(result)) => self.dumped(task, result, now),
-            (Errand::Commit, Outcome::Committed(Ok(()))) => self.failures = 0,
+            (Errand::Compare, Outcome::Committed(Ok(()))) => self.in_line(),
+            (Errand::Compare, Outcome::Committed(Err(_))) => self.not_in_line(now),
             (Errand::Commit, Outcome::Committed(Err(_))) => self.doubt(now),
             (Errand::ReadConnections, Outcome::Connections(result)) => {
                 self.connections_read(task, result, now)
@@ -431,8 +476,9 @@ impl Node {
 
     /// Whether changes of the switch are on their way that follow from the world.
     fn is_committing(&self) -> bool {
-        let changes =
-            |errand: &Errand| matches!(errand, Errand::Commit | Errand::Cut | Errand::EmptyZone { .. });
+        let changes = |errand: &Errand| {
+            matches!(errand, Errand::Compare | Errand::Commit | Errand::Cut | Errand::EmptyZone { .. })
+        };
         self.errands.values().any(changes)
     }
 

@@ -23,6 +23,18 @@ const MOST_DOUBLINGS: u32 = 7;
 /// How often a compare that is due waits for the one under way.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
+/// Whether the switch is known to hold what it should.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It does, as far as is known.
+    #[default]
+    Sure,
+    /// Something may be other than it should, and no compare has begun since.
+    Doubted,
+    /// The compare that has begun will tell.
+    Comparing,
+}
+
 impl Node {
     /// Starts the first compare once everything that it needs is there.
     pub(super) fn start_if_complete(&mut self, now: Instant) {
@@ -36,9 +48,23 @@ impl Node {
     pub(super) fn doubt(&mut self, now: Instant) {
         if self.switch_connected {
             let soon = now + DOUBT_DELAY * (1 << self.failures.min(MOST_DOUBLINGS));
-            self.failures = self.failures.saturating_add(1);
             self.next_reconcile = Some(self.next_reconcile.map_or(soon, |at| at.min(soon)));
+            self.trust = Trust::Doubted;
         }
+    }
+
+    /// A compare has brought the switch in line.
+    pub(super) fn in_line(&mut self) {
+        self.failures = 0;
+        if self.trust == Trust::Comparing && self.dumping.is_none() {
+            self.trust = Trust::Sure;
+        }
+    }
+
+    /// A compare has not.
+    pub(super) fn not_in_line(&mut self, now: Instant) {
+        self.doubt(now);
+        self.failures = self.failures.saturating_add(1);
     }
 
     pub(super) fn request_dump(&mut self, now: Instant) {
@@ -54,13 +80,16 @@ impl Node {
         self.next_reconcile = None;
         let task = self.errand(Errand::Dump);
         self.dumping = Some((task, now));
+        if self.trust == Trust::Doubted {
+            self.trust = Trust::Comparing;
+        }
         self.command(Command::Switch(SwitchCommand::Dump { task }));
     }
 
     pub(super) fn dumped(&mut self, task: Task, result: Result<Vec<FlowStats>, String>, now: Instant) {
         let Some((_, asked)) = self.dumping.filter(|(under_way, _)| *under_way == task) else { return };
         self.dumping = None;
-        let Ok(dump) = result else { return self.doubt(now) };
+        let Ok(dump) = result else { return self.not_in_line(now) };
         if !self.ports_ready {
             return;
         }
@@ -132,7 +161,7 @@ impl Node {
             self.want_whole_walk();
             self.commit_with_meters(flows);
         } else {
-            self.failures = 0;
+            self.in_line();
             self.look_at_all();
         }
         self.forget_stale_meters();
@@ -145,7 +174,7 @@ impl Node {
     /// A flow with a meter needs its meter, and somebody else may have taken it.
     fn commit_with_meters(&mut self, flows: Vec<FlowMod>) {
         self.deletions.note(&flows);
-        let task = self.errand(Errand::Commit);
+        let task = self.errand(Errand::Compare);
         let meters = static_meters(self.book.pods(), self.config.punts_per_second);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));
     }

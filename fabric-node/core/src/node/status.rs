@@ -8,6 +8,7 @@ use openflow::Mac;
 use policy::{IpClaim, World};
 
 use super::book::Stage;
+use super::reconcile::Trust;
 use super::{AttachmentKey, NarrowPath, Node, PoolUse, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::site::{Rates, Segment};
@@ -228,7 +229,11 @@ impl Node {
     /// Whether everything that follows from the edits taken is in the switch, and no connection is left that they forbid.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.world_synced && self.up && self.failures == 0 && !self.is_committing() && self.walks.is_idle()
+        self.world_synced
+            && self.up
+            && self.trust == Trust::Sure
+            && !self.is_committing()
+            && self.walks.is_idle()
     }
 
     fn attachments(&self) -> Vec<AttachmentStatus> {

@@ -36,6 +36,8 @@ pub struct Model {
     pub flows: FlowTable,
     pub meters: Meters,
     pub connected: bool,
+    /// It takes no changes of flows.
+    pub stubborn: bool,
     /// The database.
     pub rows: BTreeMap<String, PortRow>,
     /// Numbers that the switch gives in place of those asked for.
@@ -150,6 +152,7 @@ impl Model {
             flows: FlowTable::new(),
             meters: Meters::default(),
             connected: false,
+            stubborn: false,
             rows: rows.into_iter().map(|row| (row.name.clone(), row)).collect(),
             other_numbers: BTreeMap::new(),
             wires: BTreeSet::new(),

@@ -147,11 +147,11 @@ impl Model {
                 return;
             }
             SwitchCommand::Commit { task, meters, flows } => {
-                if self.connected {
+                if self.connected && !self.stubborn {
                     self.meters.apply(meters, &mut self.flows);
                     self.apply(flows);
                 }
-                (task, Outcome::Committed(if self.connected { Ok(()) } else { lost() }))
+                (task, Outcome::Committed(if self.connected && !self.stubborn { Ok(()) } else { lost() }))
             }
             SwitchCommand::FlushZone { task, zone } => {
                 self.flushed.push(zone);
