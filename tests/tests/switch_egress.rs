@@ -13,9 +13,10 @@ use fabric_tests::frames::build::{self, ARP, ethernet, vxlan};
 use fabric_tests::frames::{Mark, Tap, marks};
 use fabric_tests::lab::command::command;
 use fabric_tests::lab::node::{BRIDGE_PHYSICAL, OUTSIDE, addresses};
+use fabric_tests::lab::office::Lan;
 use fabric_tests::lab::world::{Pod, documents, pods};
-use fabric_tests::lab::{Lab, LabError, Spec, netns, wire};
-use fabric_tests::office::{Cell, Net, Place, measure, table};
+use fabric_tests::lab::{Lab, LabError, Spec, Wiring, netns, wire};
+use fabric_tests::office::{Cell, Net, OfficeBed, Place, measure, table};
 use fabric_tests::traffic;
 
 /// The addresses that the namespace `shop` asks for: the last number of both families.
@@ -421,6 +422,32 @@ fn tunnelled(bed: &Bed, tap: &Tap, by: &str, at: &str, inner: (IpAddr, IpAddr), 
 
 fn mac_of(bed: &Bed, node: &str) -> [u8; 6] {
     Tap::open(&bed.lab.node(node).unwrap().namespace, BRIDGE_PHYSICAL).unwrap().mac()
+}
+
+#[test]
+fn a_machine_in_a_vlan_of_the_company_sees_the_egress_address_as_well() {
+    let mut bed = OfficeBed::bare("egroffic", Wiring::SecondNic, 2, serde_json::Map::new());
+    let [v4, v6] = addresses(FIRST);
+    let shop = format!(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {{fabric.io/egress-ip: \"{v4},{v6}\"}}}}\n"
+    );
+    bed.lab.write_manifest("namespaces.yaml", &shop).unwrap();
+    for (name, node) in [("shop/a", "n1"), ("shop/b", "n2")] {
+        bed.add(name, node, serde_json::json!({})).unwrap();
+    }
+    bed.add("shop/desk", "n1", serde_json::json!({ "fabric.io/network": "vlan100" })).unwrap();
+    let claims = bed.lab.layout().world().join(".claims");
+    until("both addresses to be claimed", SOON, || {
+        let claimed = |ip: &IpAddr| claims.join(format!("{}.json", policy::claim_name(*ip))).exists();
+        addresses(FIRST).iter().all(claimed).then_some(())
+    });
+    let server = bed.server(Lan::Vlan100);
+    let seen = Place { addresses: addresses(FIRST), ..server.clone() };
+    let (a, b, desk) = (bed.pod("a"), bed.pod("b"), bed.pod("desk"));
+    until("the first answer", SOON, || greet(&a.netns, &server.netns, server.addresses[0]));
+    until("the first answer", SOON, || greet(&b.netns, &server.netns, server.addresses[1]));
+    // A pod in the VLAN is on the wire as itself, and reached by the fabric.
+    check(&[(&a, &server, &seen), (&b, &server, &seen), (&desk, &server, &desk), (&a, &desk, &a)]);
 }
 
 #[test]

@@ -239,3 +239,27 @@ fn ways_out_follow_the_holder() {
     let told = cluster.nodes[0].readdressed.last().expect("the host forgets the source").clone();
     assert_eq!(told.get(&a.address), Some(&None));
 }
+
+#[test]
+fn a_pod_of_another_node_that_scans_the_world_costs_the_holder_no_more_than_its_own_node() {
+    let mut cluster = cluster(FIRST);
+    cluster.attach(0, "shop", "a");
+    cluster.attach(1, "shop", "b");
+    pass(&mut cluster, 4, &[]);
+    let own = index(&holder(&cluster, FIRST).expect("a holder"));
+    let far = cluster.pods[if own == 0 { "b" } else { "a" }].clone();
+    for first in 1..=126 {
+        let sent = Sent {
+            from: far.address,
+            to: IpAddr::from([first, 1, 1, 1]),
+            protocol: UDP,
+            source_port: 4000,
+            port: 53,
+        };
+        let _ = send(&mut cluster.nodes, far.place, sent);
+        cluster.pass(Duration::from_millis(10));
+    }
+    let by_tunnel = |flow: &&openflow::Flow| Cookie(flow.cookie).kind() == Some(FlowKind::Exit);
+    let flows = cluster.nodes[own].flows.iter().filter(by_tunnel).count();
+    assert!((32..=cluster.nodes[own].limit).contains(&flows), "{flows}");
+}

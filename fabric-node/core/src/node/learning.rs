@@ -1,5 +1,6 @@
 //! A punted packet: answered once, for every table that it still has to cross.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use openflow::message::{FlowRemoved, PacketIn, RemovedReason};
@@ -9,7 +10,7 @@ use policy::{Direction, Question, Resident};
 use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
 use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Tuple, Verdict, answer};
-use crate::pipeline::vocabulary::{Cookie, OVERSIZE, Origin, PROBED, Table};
+use crate::pipeline::vocabulary::{Cookie, OVERSIZE, Origin, PROBED, Table, octets, stable_id};
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
 #[derive(Debug)]
@@ -109,10 +110,12 @@ impl Node {
         opens && has_rules && self.world.judge(&question).verdict == policy::Verdict::Deny
     }
 
-    /// Whose limit a punt counts against: the pod that sends, or the one that a tunnel brings something to.
+    /// Whose limit a punt counts against: the pod that sends, or the one that a tunnel brings something to; for what leaves
+    /// here of other nodes' pods, each of those.
     fn asker(&self, punt: &Punt) -> Option<u16> {
         let sender = self.book.by_port(punt.in_port);
-        sender.or_else(|| self.book.by_address(punt.tuple.destination)).map(|pod| pod.zone)
+        let pod = sender.or_else(|| self.book.by_address(punt.tuple.destination)).map(|pod| pod.zone);
+        pod.or_else(|| (punt.origin == Origin::Tunnel).then(|| remote_asker(punt.tuple.source)))
     }
 
     /// A pod at its limit gives up the flow that it has used least recently.
@@ -185,4 +188,10 @@ impl Node {
             self.memory.retire(id, self.walks.number, &self.world);
         }
     }
+}
+
+/// Stands for a pod of another node where the zones of this node's pods stand, above all of them.
+fn remote_asker(source: IpAddr) -> u16 {
+    let [.., high, low] = stable_id(&[b"remote", &octets(source)]).to_be_bytes();
+    u16::from_be_bytes([high, low]) | 0x8000
 }
