@@ -1,8 +1,8 @@
 //! Egress addresses on the host's interfaces: put there on loan, renewed, announced, taken off.
 //!
-//! An address is on loan for [`LOAN`] and renewed every [`RENEW`]. The nodes renew their claims every 10 s, and others
-//! take an address over when a claim is 30 s old: with the agent that renews both dies its claim to the address first in the
-//! kernel, 20 s after the last renewal of the claim at the latest, and only then anybody else has it.
+//! An address is on loan for [`LOAN`] and renewed every [`RENEW`]. Nodes renew their claims every 10 s, and others take an
+//! address over when its claim has not changed for 30 s: that is 20 s after the holder's agent died, or later, and by then the
+//! kernel has taken the address off, a second or two after its time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use super::interfaces::{Address, Interface, Interfaces};
 use super::netlink::Netlink;
 
 /// How long the kernel keeps an address that is not renewed, seconds.
-const LOAN: u32 = 18;
+const LOAN: u32 = 15;
 /// How often it is renewed.
 const RENEW: Duration = Duration::from_secs(3);
 /// Time between announcements: an answer of whoever had the address before may cross the first.
