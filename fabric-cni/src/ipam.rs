@@ -62,13 +62,14 @@ impl Delegate {
         &self.kind
     }
 
-    /// Asks for addresses; what a failed try may have taken is given back.
+    /// Whether it asks for addresses on the container's interface, and gives them back there: the daemon of `dhcp` does.
+    pub fn needs_interface(&self) -> bool {
+        self.kind == "dhcp"
+    }
+
+    /// Asks for addresses. A failed try may have taken some all the same.
     pub fn add(&self) -> Result<Success, Error> {
-        let given = self.run(Command::Add).and_then(|answer| self.read(&answer));
-        if given.is_err() {
-            self.undo();
-        }
-        given
+        self.run(Command::Add).and_then(|answer| self.read(&answer))
     }
 
     /// Gives the addresses of this request back after something else failed.

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::net::IpAddr;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric_cni::client::{self, Failure};
 use fabric_cni::conf::{Document, NetConf};
@@ -29,6 +29,10 @@ const STDIN: Duration = Duration::from_secs(10);
 
 /// VERSION can do without.
 const STDIN_VERSION: Duration = Duration::from_millis(200);
+
+/// How long an agent may be away that is started anew, and how often it is looked for.
+const RESTART: Duration = Duration::from_secs(15);
+const RESTART_LOOK: Duration = Duration::from_millis(200);
 
 /// How long the agent may take, all in all.
 fn limit(command: Command) -> Duration {
@@ -67,12 +71,7 @@ fn serve(lookup: Lookup<'_>, version: &mut Version) -> Result<String, Error> {
     *version = document.version()?;
     version.allows(command)?;
     let conf = document.check(command)?;
-    let delegate = || match conf.ipam.as_deref() {
-        Some("dhcp") if matches!(command, Command::Add | Command::Status) => Err(no_dhcp()),
-        // Nobody was attached with it.
-        None | Some("dhcp") => Ok(None),
-        Some(kind) => Delegate::find(kind, lookup, &bytes).map(Some),
-    };
+    let delegate = || conf.ipam.as_deref().map(|kind| Delegate::find(kind, lookup, &bytes)).transpose();
     match command {
         Command::Add => {
             let target = env::target(command, lookup)?;
@@ -80,8 +79,14 @@ fn serve(lookup: Lookup<'_>, version: &mut Version) -> Result<String, Error> {
         }
         Command::Del => {
             let target = env::target(command, lookup)?;
-            // The address goes back when nobody can use it any more.
-            del(&conf, &target).and_then(|text| also(delegate()?, command, text))
+            match delegate() {
+                Ok(Some(delegate)) if delegate.needs_interface() => {
+                    let released = delegate.run(command);
+                    del(&conf, &target).and_then(|text| released.map(|_| text))
+                }
+                // The address goes back when nobody can use it any more.
+                delegate => del(&conf, &target).and_then(|text| also(delegate?, command, text)),
+            }
         }
         Command::Check => {
             let target = env::target(command, lookup)?;
@@ -91,15 +96,6 @@ fn serve(lookup: Lookup<'_>, version: &mut Version) -> Result<String, Error> {
         Command::Status => status(&conf).and_then(|text| also(delegate()?, command, text)),
         Command::Version => Ok(supported()),
     }
-}
-
-/// The daemon of the dhcp plugin speaks on the container's interface before it has an address, and renews there; the
-/// switch lets nothing pass from an interface without one.
-fn no_dhcp() -> Error {
-    let details = "ipam.type: \"dhcp\": an interface of Fabric carries packets from its own addresses only, so that a \
-                   DHCP server cannot be asked on it: take addresses from the Network's ranges, name them with \
-                   fabric.io/ip, or use host-local or static, and exclude them from the server's range";
-    Error::new(Code::UNSUPPORTED_FIELD, details)
 }
 
 /// Runs the IPAM plugin, where there is one, for a command without a result.
@@ -142,44 +138,86 @@ fn add(conf: &NetConf, target: &Target, delegate: Option<&Delegate>) -> Result<S
     if let Some(previous) = &conf.prev_result {
         result::check_free(previous, target)?;
     }
-    let Some(delegate) = delegate else {
-        let wanted = [&conf.runtime.ips, &target.args.ips, &conf.args_ips];
-        let ips = wanted.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
-        let attached = attach(conf, target, ips, None)?;
-        return print(&result::of_add(
-            conf.version,
-            conf.prev_result.clone(),
-            target,
-            &attached,
-            conf.dns.clone(),
-        ));
+    if let Some(delegate) = delegate {
+        return add_delegated(conf, target, delegate);
+    }
+    let wanted = [&conf.runtime.ips, &target.args.ips, &conf.args_ips];
+    let ips = wanted.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
+    let attached = ask_for(conf, Request::Add(Box::new(request(conf, target, ips, None))))?;
+    print(&result::of_add(conf.version, conf.prev_result.clone(), target, &attached, conf.dns.clone()))
+}
+
+/// The plugin gives the addresses, and the agent claims them.
+fn add_delegated(conf: &NetConf, target: &Target, delegate: &Delegate) -> Result<String, Error> {
+    if delegate.needs_interface() {
+        return add_on_interface(conf, target, delegate);
+    }
+    let given = delegate.add().inspect_err(|_| delegate.undo())?;
+    let add = with_addresses(conf, target, delegate, &given);
+    let attached = ask_for(conf, Request::Add(Box::new(add))).inspect_err(|_| delegate.undo())?;
+    told(conf, target, &given, &attached).inspect_err(|_| {
+        give_up(conf, target);
+        delegate.undo();
+    })
+}
+
+/// The same for a plugin that asks for addresses on the container's interface, and gives them back there: that comes
+/// first, and goes last. What fails undoes all, unless the container was attached before.
+fn add_on_interface(conf: &NetConf, target: &Target, delegate: &Delegate) -> Result<String, Error> {
+    let prepare = request(conf, target, Vec::new(), Some(delegate));
+    let prepared = ask_for(conf, Request::Prepare(Box::new(prepare)))?;
+    let attach = |given: Success| {
+        let add = with_addresses(conf, target, delegate, &given);
+        let attached = complete(conf, &Request::Add(Box::new(add)))?;
+        told(conf, target, &given, &attached)
     };
-    let given = delegate.add()?;
-    let ips = given.ips.iter().map(|ip| ip.address.address).collect();
-    let attached =
-        attach(conf, target, ips, Some(delegate.kind().to_owned())).inspect_err(|_| delegate.undo())?;
-    let dns = if conf.dns.is_empty() { given.dns.clone() } else { conf.dns.clone() };
-    let mut success = result::of_add(conf.version, conf.prev_result.clone(), target, &attached, dns);
-    match result::add_routes(&mut success, &given, &attached) {
-        Ok(()) => print(&success),
-        Err(error) => {
-            if let Err(error) = del(conf, target) {
-                eprintln!("fabric-cni: after a failed ADD: {error}");
-            }
+    delegate.add().and_then(attach).inspect_err(|_| {
+        if prepared.addresses.is_empty() {
             delegate.undo();
-            Err(error)
+            give_up(conf, target);
+        }
+    })
+}
+
+/// The server has given a lease by now: an agent that is just being started anew is waited for.
+fn complete(conf: &NetConf, request: &Request) -> Result<Attached, Error> {
+    let deadline = Instant::now() + RESTART;
+    loop {
+        match client::ask(&conf.socket, request.clone(), limit(Command::Add)) {
+            Err(Failure::Away { .. } | Failure::Broken(_)) if Instant::now() < deadline => {
+                thread::sleep(RESTART_LOOK);
+            }
+            outcome => return attached(answered(Command::Add, outcome)?),
         }
     }
 }
 
-/// Has the agent attach the container; `ipam` names the plugin that gave the addresses, where one did.
-fn attach(
-    conf: &NetConf,
-    target: &Target,
-    ips: Vec<IpAddr>,
-    ipam: Option<String>,
-) -> Result<Attached, Error> {
-    let request = Add {
+fn with_addresses(conf: &NetConf, target: &Target, delegate: &Delegate, given: &Success) -> Add {
+    let ips = given.ips.iter().map(|ip| ip.address.address).collect();
+    let routers = match delegate.needs_interface() {
+        true => given.ips.iter().filter_map(|ip| ip.gateway).collect(),
+        false => Vec::new(),
+    };
+    Add { routers, ..request(conf, target, ips, Some(delegate)) }
+}
+
+/// The result: what the agent made, with what else the plugin gave.
+fn told(conf: &NetConf, target: &Target, given: &Success, attached: &Attached) -> Result<String, Error> {
+    let dns = if conf.dns.is_empty() { given.dns.clone() } else { conf.dns.clone() };
+    let mut success = result::of_add(conf.version, conf.prev_result.clone(), target, attached, dns);
+    result::add_routes(&mut success, given, attached)?;
+    print(&success)
+}
+
+fn give_up(conf: &NetConf, target: &Target) {
+    if let Err(error) = del(conf, target) {
+        eprintln!("fabric-cni: after a failed ADD: {error}");
+    }
+}
+
+/// What the agent is asked for; `delegate` is the plugin that gives the addresses, where one does.
+fn request(conf: &NetConf, target: &Target, ips: Vec<IpAddr>, delegate: Option<&Delegate>) -> Add {
+    Add {
         key: key(target),
         netns: netns(target),
         network: conf.name.clone(),
@@ -188,9 +226,17 @@ fn attach(
         mac: conf.runtime.mac.or(target.args.mac),
         mtu: conf.mtu,
         bandwidth: conf.runtime.bandwidth,
-        ipam,
-    };
-    match ask(conf, Command::Add, Request::Add(Box::new(request)))? {
+        ipam: delegate.map(|delegate| delegate.kind().to_owned()),
+        routers: Vec::new(),
+    }
+}
+
+fn ask_for(conf: &NetConf, request: Request) -> Result<Attached, Error> {
+    attached(ask(conf, Command::Add, request)?)
+}
+
+fn attached(answer: Answer) -> Result<Attached, Error> {
+    match answer {
         Answer::Attached(attached) => Ok(attached),
         other => Err(unexpected(&other)),
     }
@@ -259,9 +305,13 @@ fn unexpected(answer: &Answer) -> Error {
     Error::new(Code::PROTOCOL, format!("the agent's answer does not belong to the request: {answer:?}"))
 }
 
-/// An agent that does not answer is error 11, or 50 for STATUS.
 fn ask(conf: &NetConf, command: Command, request: Request) -> Result<Answer, Error> {
-    match client::ask(&conf.socket, request, limit(command)) {
+    answered(command, client::ask(&conf.socket, request, limit(command)))
+}
+
+/// An agent that does not answer is error 11, or 50 for STATUS.
+fn answered(command: Command, outcome: Result<Answer, Failure>) -> Result<Answer, Error> {
+    match outcome {
         Ok(Answer::Error(error)) => Err(error),
         Ok(answer) => Ok(answer),
         Err(Failure::Garbled(error)) if error.code == Code::PROTOCOL => Err(error),

@@ -1,8 +1,8 @@
 //! What plugin and agent say to each other on the unix socket.
 //!
 //! The plugin sends one line of JSON and the agent answers with one line; then the
-//! connection ends. Every line carries the number of the protocol, so that releases
-//! that do not understand each other say so.
+//! connection ends. Every line carries the number of the protocol that its reader has to know, so that
+//! releases that do not understand each other say so.
 
 use std::net::IpAddr;
 
@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Cidr, Mac};
 use crate::error::{Code, Error};
 
-/// Number of this protocol.
-pub const PROTOCOL: u32 = 1;
+/// Number of the newest protocol. A line carries that of the oldest that knows all that is in it, so that releases on
+/// both sides of an update understand each other for as long as nobody asks for what only one of them knows.
+pub const PROTOCOL: u32 = 2;
 
 /// Where the agent listens unless the configuration says otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/fabric/cni.sock";
@@ -27,6 +28,9 @@ pub const MAX_LINE: usize = 1 << 20;
 pub enum Request {
     /// Attach a container.
     Add(Box<Add>),
+    /// Make the interface of a container, whose address is asked for on it and follows with [`Request::Add`]: for the
+    /// IPAM plugin `dhcp`. Since protocol 2.
+    Prepare(Box<Add>),
     /// Detach one; one that is not attached is no error.
     Del(Key),
     /// Compare an attachment with what it should be.
@@ -98,9 +102,12 @@ pub struct Add {
     pub mtu: Option<u32>,
     /// Limits of rate asked for.
     pub bandwidth: Option<Bandwidth>,
-    /// The IPAM plugin that gave `ips`, where one did: these are the container's only addresses then.
+    /// The IPAM plugin that gave `ips` (or is to, for [`Request::Prepare`]), where one did: these are the container's only addresses then.
     #[serde(default)]
     pub ipam: Option<String>,
+    /// Routers that the plugin `dhcp` was told of, for a Network that names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routers: Vec<IpAddr>,
 }
 
 /// CHECK.
@@ -132,7 +139,8 @@ pub struct Gc {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// To [`Request::Add`]: the container has a network.
+    /// To [`Request::Add`]: the container has a network. To [`Request::Prepare`]: it has an interface; without addresses,
+    /// unless it was attached before.
     Attached(Attached),
     /// To all others.
     Done,
@@ -175,7 +183,8 @@ struct AnyLine {
 
 /// The line for a request, with its newline.
 pub fn encode_request(request: Request) -> Result<Vec<u8>, Error> {
-    encode(&RequestLine { protocol: PROTOCOL, request })
+    let protocol = if matches!(request, Request::Prepare(_)) { 2 } else { 1 };
+    encode(&RequestLine { protocol, request })
 }
 
 /// The request of a line, with or without the newline.
@@ -185,7 +194,7 @@ pub fn decode_request(line: &[u8]) -> Result<Request, Error> {
 
 /// The line for an answer, with its newline.
 pub fn encode_answer(answer: Answer) -> Result<Vec<u8>, Error> {
-    encode(&AnswerLine { protocol: PROTOCOL, answer })
+    encode(&AnswerLine { protocol: 1, answer })
 }
 
 /// The answer of a line, with or without the newline.
@@ -205,9 +214,9 @@ fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, Error> {
     let bad =
         |cause: serde_json::Error| Error::new(Code::DECODE, format!("line on the agent's socket: {cause}"));
     let any: AnyLine = serde_json::from_slice(line).map_err(bad)?;
-    if any.protocol != PROTOCOL {
+    if !(1..=PROTOCOL).contains(&any.protocol) {
         let details = format!(
-            "this side speaks protocol {PROTOCOL}, the other {}: install fabric-cni and the agent of one release",
+            "this side speaks protocols up to {PROTOCOL}, the other {}: install fabric-cni and the agent of one release",
             any.protocol
         );
         return Err(Error::new(Code::PROTOCOL, details));

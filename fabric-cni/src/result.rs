@@ -163,7 +163,8 @@ pub fn add_routes(result: &mut Success, given: &Success, attached: &Attached) ->
         if let Some(gateway) = route.gw.filter(|gateway| !attached.gateways.contains(gateway)) {
             let known: Vec<String> = attached.gateways.iter().map(ToString::to_string).collect();
             let details = format!(
-                "ipam: the route to {} has the next hop {gateway}, but the container's are {}: leave `gw` out",
+                "ipam: the route to {} has the next hop {gateway}, but the container's are {}: leave `gw` out, or let \
+                 the Network have that gateway",
                 route.dst,
                 known.join(" and ")
             );

@@ -6,10 +6,9 @@ mod common;
 
 use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
+use common::folder::Folder;
 use common::{Agent, Run, conf, error, plugin};
 use fabric_cni::protocol::{Answer, Attached, Request};
 use fabric_cni::{Code, Error};
@@ -17,43 +16,6 @@ use serde_json::{Value, json};
 
 /// Where distributions put the plugins.
 const PLUGINS: &str = "/usr/lib/cni";
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("fabric-ipam-{}-{number}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
-    /// A plugin that notes what it is asked and then does as `script` says.
-    fn plugin(&self, script: &str) {
-        let file = self.0.join("played");
-        let log = self.0.join("log");
-        let text = format!(
-            "#!/bin/sh\necho \"$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME $(cat)\" >> {}\n{script}\n",
-            log.display()
-        );
-        fs::write(&file, text).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    /// The commands that the played plugin was given.
-    fn commands(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.0.join("log")).unwrap_or_default();
-        log.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// An agent that attaches with the addresses that it is told, on an overlay.
 fn obedient() -> Agent {
@@ -105,7 +67,7 @@ const GIVES: &str = r#"echo '{"cniVersion":"1.1.0","ips":[{"address":"10.1.0.5/2
 #[test]
 fn what_the_plugin_gives_is_claimed_and_told() {
     let (folder, agent) = (Folder::new(), obedient());
-    folder.plugin(GIVES);
+    folder.plugin("played", GIVES);
     let run = run("ADD", &folder.0, &played(&agent));
     assert!(run.ok, "{run:?}");
     assert_eq!(added(&agent), (vec!["10.1.0.5".parse().unwrap()], Some("played".to_owned())));
@@ -122,7 +84,7 @@ fn what_the_plugin_gives_is_claimed_and_told() {
 #[test]
 fn the_configurations_dns_goes_before_the_plugins() {
     let (folder, agent) = (Folder::new(), obedient());
-    folder.plugin(GIVES);
+    folder.plugin("played", GIVES);
     let mut conf = played(&agent);
     conf["dns"] = json!({"nameservers": ["9.9.9.9"]});
     let result: Value = serde_json::from_str(&run("ADD", &folder.0, &conf).stdout).unwrap();
@@ -132,7 +94,7 @@ fn the_configurations_dns_goes_before_the_plugins() {
 #[test]
 fn a_failed_add_gives_the_address_back() {
     let (folder, agent) = (Folder::new(), busy());
-    folder.plugin(GIVES);
+    folder.plugin("played", GIVES);
     let refused = error(&run("ADD", &folder.0, &played(&agent)));
     assert_eq!(
         (refused.code, refused.details.as_str()),
@@ -145,6 +107,7 @@ fn a_failed_add_gives_the_address_back() {
 fn a_plugin_that_fails_is_asked_to_clean_up_and_its_error_is_told() {
     let (folder, agent) = (Folder::new(), obedient());
     folder.plugin(
+        "played",
         r#"echo '{"cniVersion":"1.1.0","code":111,"msg":"pool is dry","details":"no rain"}'; exit 1"#,
     );
     let failed = error(&run("ADD", &folder.0, &played(&agent)));
@@ -160,7 +123,7 @@ fn a_plugin_that_fails_is_asked_to_clean_up_and_its_error_is_told() {
         ("echo nonsense", "its result cannot be read"),
         (r#"echo '{"cniVersion":"1.1.0"}'"#, "its result has no address"),
     ] {
-        folder.plugin(script);
+        folder.plugin("played", script);
         let failed = error(&run("ADD", &folder.0, &played(&agent)));
         assert!(failed.details.contains(says) && failed.details.contains("played"), "{failed}");
     }
@@ -169,7 +132,7 @@ fn a_plugin_that_fails_is_asked_to_clean_up_and_its_error_is_told() {
 #[test]
 fn a_route_by_another_router_is_refused_and_all_is_undone() {
     let (folder, agent) = (Folder::new(), obedient());
-    folder.plugin(r#"echo '{"cniVersion":"1.1.0","ips":[{"address":"10.1.0.5/24"}],"routes":[{"dst":"10.9.0.0/16","gw":"10.1.0.99"}]}'"#);
+    folder.plugin("played", r#"echo '{"cniVersion":"1.1.0","ips":[{"address":"10.1.0.5/24"}],"routes":[{"dst":"10.9.0.0/16","gw":"10.1.0.99"}]}'"#);
     let refused = error(&run("ADD", &folder.0, &played(&agent)));
     assert_eq!(refused.code, Code::UNSUPPORTED_FIELD);
     assert!(refused.details.contains("10.9.0.0/16") && refused.details.contains("10.1.0.99"), "{refused}");
@@ -180,7 +143,7 @@ fn a_route_by_another_router_is_refused_and_all_is_undone() {
 #[test]
 fn other_commands_reach_the_plugin_too() {
     let (folder, agent) = (Folder::new(), obedient());
-    folder.plugin("true");
+    folder.plugin("played", "true");
     let mut conf = played(&agent);
     conf["prevResult"] = serde_json::from_str(include_str!("golden/add-1.1.0.json")).unwrap();
     conf["cni.dev/valid-attachments"] = json!([{"containerID": "c2", "ifname": "eth0"}]);
@@ -190,24 +153,10 @@ fn other_commands_reach_the_plugin_too() {
     }
     assert_eq!(folder.commands(), ["CHECK", "DEL", "GC", "STATUS"]);
     assert_eq!(agent.asked().len(), 4);
-    folder.plugin(r#"echo '{"cniVersion":"1.1.0","code":50,"msg":"no"}'; exit 1"#);
+    folder.plugin("played", r#"echo '{"cniVersion":"1.1.0","code":50,"msg":"no"}'; exit 1"#);
     assert_eq!(error(&run("STATUS", &folder.0, &conf)).code, Code::NOT_AVAILABLE);
     let kept = error(&run("DEL", &folder.0, &conf));
     assert!(kept.details.contains("ipam plugin played"), "an address that is not given back is told: {kept}");
-}
-
-#[test]
-fn dhcp_is_refused_with_what_to_do_and_removable() {
-    let agent = obedient();
-    let mut conf = conf(&agent, "1.1.0");
-    conf["ipam"] = json!({"type": "dhcp"});
-    for command in ["ADD", "STATUS"] {
-        let refused = error(&run(command, Path::new(PLUGINS), &conf));
-        assert_eq!(refused.code, Code::UNSUPPORTED_FIELD);
-        assert!(refused.details.contains("fabric.io/ip"), "{refused}");
-    }
-    assert!(!agent.asked().iter().any(|request| matches!(request, Request::Add(_))));
-    assert!(run("DEL", Path::new(PLUGINS), &conf).ok);
 }
 
 #[test]

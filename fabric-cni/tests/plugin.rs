@@ -188,7 +188,7 @@ fn an_agent_that_breaks_off_is_try_again() {
 
 #[test]
 fn an_agent_of_another_release_is_named() {
-    let agent = Agent::writing(b"{\"protocol\":2,\"reply\":{}}\n");
+    let agent = Agent::writing(b"{\"protocol\":3,\"reply\":{}}\n");
     let error = error(&plugin("ADD").conf(&conf(&agent, "1.1.0")).run());
     assert_eq!(error.code, Code::PROTOCOL, "{error}");
 }

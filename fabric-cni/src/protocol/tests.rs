@@ -16,11 +16,13 @@ fn requests_survive_a_round_trip() {
         mtu: Some(1450),
         bandwidth: Some(Bandwidth { ingress_rate: 1, ..Bandwidth::default() }),
         ipam: None,
+        routers: vec!["10.0.0.1".parse().unwrap()],
     };
     let check =
         Check { key: key(), netns: "/n".into(), mac: None, addresses: vec!["10.0.0.9/32".parse().unwrap()] };
     for request in [
-        Request::Add(Box::new(add)),
+        Request::Add(Box::new(add.clone())),
+        Request::Prepare(Box::new(add)),
         Request::Del(key()),
         Request::Check(check),
         Request::Gc(Gc { network: "fabric".into(), valid: vec![key()] }),
@@ -49,8 +51,10 @@ fn the_form_on_the_wire_is_fixed() {
 
 #[test]
 fn another_protocol_is_told_apart_from_nonsense() {
-    let error = decode_answer(b"{\"protocol\":2,\"reply\":{}}").unwrap_err();
-    assert_eq!(error.code, Code::PROTOCOL);
+    for other in [0, PROTOCOL + 1] {
+        let error = decode_answer(format!("{{\"protocol\":{other},\"reply\":{{}}}}").as_bytes()).unwrap_err();
+        assert_eq!(error.code, Code::PROTOCOL);
+    }
     for line in [&b""[..], b"{}", b"{\"protocol\":1}", b"\xff", b"{\"protocol\":1,\"answer\":{\"sorry\":{}}}"]
     {
         assert_eq!(decode_answer(line).unwrap_err().code, Code::DECODE);

@@ -82,10 +82,10 @@ fn an_mtu_that_did_not_come_about_is_tried_again() {
     changed.push(overlay("none"));
     model.restart(8, &changed);
     assert_eq!(std::mem::take(&mut model.resized), [(over.host_name.clone(), 1500)], "by the next agent");
-    model.refuse_mtu = true;
+    model.refuse_changes = true;
     model.handle(Event::World(vec![Edit::Put(overlay("gre"))]));
     assert!(problems(&model).iter().any(|p| p.contains("MTU 1458")), "{:?}", problems(&model));
-    model.refuse_mtu = false;
+    model.refuse_changes = false;
     model.pass(Duration::from_secs(301));
     assert_eq!(model.resized, [(over.host_name, 1458)], "at the next compare");
     assert!(problems(&model).is_empty());

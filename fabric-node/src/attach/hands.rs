@@ -50,7 +50,7 @@ impl Hands {
 
 fn host_name(command: &WireCommand) -> &str {
     match command {
-        WireCommand::Create(spec) | WireCommand::Check(spec) => &spec.host_name,
+        WireCommand::Create(spec) | WireCommand::Address(spec) | WireCommand::Check(spec) => &spec.host_name,
         WireCommand::Remove { host_name } | WireCommand::Resize { host_name, .. } => host_name,
     }
 }
@@ -69,6 +69,7 @@ async fn work(mut errands: mpsc::Receiver<(Task, WireCommand)>, events: mpsc::Se
 fn carry_out(command: &WireCommand) -> Result<(), wire::WireError> {
     match command {
         WireCommand::Create(spec) => wire::create(spec),
+        WireCommand::Address(spec) => wire::address(spec),
         WireCommand::Check(spec) => wire::check(spec),
         WireCommand::Remove { host_name } => wire::remove(host_name),
         WireCommand::Resize { netns, ifname, host_name, mtu } => wire::resize(netns, ifname, host_name, *mtu),

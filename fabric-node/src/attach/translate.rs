@@ -23,7 +23,7 @@ impl Asked {
     /// The kind of a request.
     pub fn of(request: &protocol::Request) -> Asked {
         match request {
-            protocol::Request::Add(_) => Asked::Attach,
+            protocol::Request::Add(_) | protocol::Request::Prepare(_) => Asked::Attach,
             protocol::Request::Status => Asked::Status,
             protocol::Request::Del(_) | protocol::Request::Check(_) | protocol::Request::Gc(_) => {
                 Asked::Other
@@ -35,7 +35,12 @@ impl Asked {
 /// The request as the node knows it. The socket's other side is not trusted to have checked it.
 pub fn request(request: protocol::Request) -> Result<Request, Error> {
     Ok(match request {
+        protocol::Request::Add(mut add) if add.ipam.as_deref() == Some("dhcp") => {
+            let routers = std::mem::take(&mut add.routers);
+            Request::Complete { request: attach(*add)?, routers }
+        }
         protocol::Request::Add(add) => Request::Attach(attach(*add)?),
+        protocol::Request::Prepare(add) => Request::Prepare(attach(*add)?),
         protocol::Request::Del(key) => Request::Detach(attachment_key(key)?),
         protocol::Request::Check(check) => {
             target(&check.key, &check.netns)?;

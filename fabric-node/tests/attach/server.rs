@@ -36,6 +36,7 @@ fn add() -> Request {
         mtu: None,
         bandwidth: None,
         ipam: None,
+        routers: Vec::new(),
     }))
 }
 

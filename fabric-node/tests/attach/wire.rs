@@ -1,6 +1,6 @@
 //! The hands.
 
-use fabric_core::node::WireCommand;
+use fabric_core::node::{WireCommand, WireSpec};
 
 use crate::room::{Room, spec};
 use crate::space::{Space, sh};
@@ -148,6 +148,26 @@ fn another_mtu_costs_nothing_else() {
     space.sh("ip link del eth0");
     let error = resize(&mut room, &space, 1400).unwrap_err();
     assert!(error.contains("fab0123456789a is missing"), "{error}");
+}
+
+#[test]
+fn addresses_may_come_later_and_again() {
+    let mut room = Room::new();
+    let space = Space::new();
+    let whole = spec(&space);
+    let bare = WireSpec { addresses: Vec::new(), gateways: Vec::new(), ..whole.clone() };
+    let error = room.wire(WireCommand::Address(whole.clone())).unwrap_err();
+    assert!(error.contains("the host's end fab0123456789a is missing"), "{error}");
+    room.create(&bare).unwrap();
+    room.check(&bare).unwrap();
+    assert!(room.check(&whole).is_err());
+    for _ in 0..2 {
+        room.wire(WireCommand::Address(whole.clone())).unwrap();
+        room.check(&whole).unwrap();
+    }
+    space.sh("ip link set eth0 down; ip link set eth0 name eth9");
+    let error = room.wire(WireCommand::Address(whole)).unwrap_err();
+    assert!(error.contains("the interface is missing"), "{error}");
 }
 
 #[test]

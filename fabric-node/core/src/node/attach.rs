@@ -7,15 +7,16 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use openflow::FlowMod;
-use policy::{Family, IpClaim};
+use policy::{Family, IpClaim, Network};
 
-use super::book::{Attachment, Stage};
+use super::book::{Attachment, Stage, leases};
 use super::wires::{Resize, port_request};
 use super::{
     AttachRequest, Attached, AttachmentKey, ClaimError, Command, Errand, Node, PortRow, PortsCommand, Reply,
     RequestError, RequestId, SwitchCommand, Task, WireCommand,
 };
 use crate::pipeline::learned::Pods;
+use crate::pipeline::site::Segment;
 use crate::pipeline::statics::{pod_flows, pod_meters};
 
 /// Addresses that may turn out to be somebody else's before an attachment gives up.
@@ -28,6 +29,10 @@ const NO_ZONE: &str = "this node has 32,000 interfaces of containers, and takes 
 
 impl Node {
     pub(super) fn attach(&mut self, id: RequestId, request: AttachRequest, now: Instant) {
+        if leases(request.ipam.as_ref()) {
+            let what = "an address from the IPAM plugin dhcp needs an interface that was prepared for it";
+            return self.reply(id, Err(RequestError::Invalid(what.into())));
+        }
         if let Some(attachment) = self.book.get_mut(&request.key) {
             if attachment.is_leaving() {
                 let what = format!("interface {} is just being removed", request.key.ifname);
@@ -39,21 +44,28 @@ impl Node {
             attachment.netns.clone_from(&request.netns);
             return self.recheck(&request.key, id);
         }
-        let Some(zone) = self.book.free_zone() else {
-            return self.reply(id, Err(RequestError::Failed(NO_ZONE.into())));
-        };
-        let mut attachment = Attachment::new(&request, zone);
-        attachment.attaching.push(id);
-        let key = attachment.key.clone();
-        self.book.insert(attachment);
-        self.leave_gone();
-        if let Err(error) = self.choose(&request, now) {
-            self.fail(&key, error);
+        if self.enter(id, &request)
+            && let Err(error) = self.choose(&request, now)
+        {
+            self.fail(&request.key, error);
         }
     }
 
+    /// Enters an attachment into the book, which the request waits for; false where there is no room.
+    pub(super) fn enter(&mut self, id: RequestId, request: &AttachRequest) -> bool {
+        let Some(zone) = self.book.free_zone() else {
+            self.reply(id, Err(RequestError::Failed(NO_ZONE.into())));
+            return false;
+        };
+        let mut attachment = Attachment::new(request, zone);
+        attachment.attaching.push(id);
+        self.book.insert(attachment);
+        self.leave_gone();
+        true
+    }
+
     /// An attachment that is ready already: the same answer, if its devices are as they were made.
-    fn recheck(&mut self, key: &AttachmentKey, id: RequestId) {
+    pub(super) fn recheck(&mut self, key: &AttachmentKey, id: RequestId) {
         let Some(spec) = self.book.get(key).map(|a| self.wire_spec(a)) else { return };
         let task = self.errand(Errand::Recheck { key: key.clone(), id });
         self.command(Command::Wire { task, command: WireCommand::Check(spec) });
@@ -72,42 +84,65 @@ impl Node {
 
     /// Network and addresses, and the claims for them.
     fn choose(&mut self, request: &AttachRequest, now: Instant) -> Result<(), RequestError> {
+        let network = self.network_of(request)?;
+        let wish = self.wish(request, &network)?;
+        let segment = self.segment_for(&network)?;
+        let addresses = self.choose_addresses(&network, &wish, now)?;
+        self.join(&request.key, &network, segment, now);
+        let gateways = addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
+        self.claim_chosen(&request.key, gateways, wish.fixed, addresses);
+        Ok(())
+    }
+
+    /// The Network that is asked for, by the pod's annotation or otherwise.
+    pub(super) fn network_of(&self, request: &AttachRequest) -> Result<Network, RequestError> {
         let reference = request.pod.as_ref().map(policy::PodIdent::reference);
-        let pod = reference.as_ref().and_then(|r| self.world.pod(r));
-        if let (Some(reference), None) = (&reference, pod) {
+        if let Some(reference) = reference.as_ref().filter(|reference| self.world.pod(reference).is_none()) {
             return Err(RequestError::TryAgain(format!(
                 "pod {reference} is not known here: put it into the store, or wait until this node has read it"
             )));
         }
-        let network = self
-            .world
-            .network_for(reference.as_ref())
-            .map_err(|error| RequestError::Invalid(error.to_string()))?
-            .clone();
-        let wish = self.wish(request, pod, &network)?;
-        let segment = self.segment_for(&network)?;
-        let mtu = request.mtu.or(network.mtu).or_else(|| self.pod_mtu(&network));
-        let on_link = if segment.is_some() { network.cidrs.clone() } else { Vec::new() };
-        let rates = self.book.get(&request.key).map(|a| self.wanted_rates(a)).unwrap_or_default();
-        let addresses = self.choose_addresses(&network, &wish, now)?;
-        let gateways: Vec<IpAddr> =
-            addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();
-        if let Some(attachment) = self.book.get_mut(&request.key) {
+        let network = self.world.network_for(reference.as_ref());
+        network.cloned().map_err(|error| RequestError::Invalid(error.to_string()))
+    }
+
+    /// What an attachment has of its Network, but for addresses.
+    pub(super) fn join(
+        &mut self,
+        key: &AttachmentKey,
+        network: &Network,
+        segment: Option<Segment>,
+        now: Instant,
+    ) {
+        let fitting = self.pod_mtu(network).unwrap_or(self.config.carrier_mtu);
+        let rates = self.book.get(key).map(|a| self.wanted_rates(a)).unwrap_or_default();
+        if let Some(attachment) = self.book.get_mut(key) {
             attachment.network = network.name.clone();
+            attachment.on_link = if segment.is_some() { network.cidrs.clone() } else { Vec::new() };
             attachment.segment = segment;
-            attachment.on_link = on_link;
-            attachment.mtu = mtu.unwrap_or(self.config.carrier_mtu);
-            attachment.gateways = gateways;
-            attachment.fixed = wish.fixed;
+            attachment.mtu = attachment.asked_mtu.or(network.mtu).unwrap_or(fitting);
             attachment.rates = rates;
-            attachment.stage = Stage::Claiming { open: addresses.len() };
         }
         self.refresh_uplinks();
         self.refresh_largest(now);
-        for ip in addresses {
-            self.claim(&request.key, ip);
+    }
+
+    /// Asks for the claims of the addresses that were chosen.
+    pub(super) fn claim_chosen(
+        &mut self,
+        key: &AttachmentKey,
+        gateways: Vec<IpAddr>,
+        fixed: Vec<IpAddr>,
+        addresses: Vec<IpAddr>,
+    ) {
+        if let Some(attachment) = self.book.get_mut(key) {
+            attachment.gateways = gateways;
+            attachment.fixed = fixed;
+            attachment.stage = Stage::Claiming { open: addresses.len() };
         }
-        Ok(())
+        for ip in addresses {
+            self.claim(key, ip);
+        }
     }
 
     pub(super) fn claimed(
@@ -191,7 +226,7 @@ impl Node {
             return;
         }
         if attachment.is_leaving() {
-            return self.leave(key);
+            return self.turn_round(key);
         }
         attachment.addresses.sort();
         self.refresh_exits();
@@ -206,7 +241,9 @@ impl Node {
         let attachment = attachment.clone();
         let spec = self.wire_spec(&attachment);
         let task = self.errand(Errand::Wire { key: key.clone() });
-        self.command(Command::Wire { task, command: WireCommand::Create(spec) });
+        let command =
+            if attachment.completing { WireCommand::Address(spec) } else { WireCommand::Create(spec) };
+        self.command(Command::Wire { task, command });
     }
 
     pub(super) fn wired(&mut self, key: &AttachmentKey, result: Result<(), String>) {
@@ -219,7 +256,10 @@ impl Node {
             return self.leave(key);
         }
         attachment.stage = Stage::Porting;
-        self.prepare(key);
+        match attachment.completing {
+            true => self.prepare_again(key),
+            false => self.prepare(key),
+        }
     }
 
     /// Flows first, under the number that the port will ask for: the switch remembers for a moment what it did with a
@@ -233,6 +273,19 @@ impl Node {
             return self.add_port(key);
         }
         self.assign_port(key, Some(port));
+        self.send_prepared(key);
+    }
+
+    /// The same for an attachment that has its port, and by now its addresses.
+    fn prepare_again(&mut self, key: &AttachmentKey) {
+        self.book.set_addresses(key);
+        match self.up && self.book_port(key).is_some() {
+            true => self.send_prepared(key),
+            false => self.add_port(key),
+        }
+    }
+
+    fn send_prepared(&mut self, key: &AttachmentKey) {
         if let Some(attachment) = self.book.get_mut(key) {
             attachment.busy = true;
         }
@@ -343,6 +396,9 @@ impl Node {
         if attachment.is_leaving() {
             return self.leave(key);
         }
+        if attachment.leases() && !attachment.completing {
+            return self.wait_for_lease(key, now);
+        }
         self.warming.push((key.clone(), now + WARM_FOR));
         self.finish_warm(now);
     }
@@ -365,6 +421,7 @@ impl Node {
             return;
         }
         attachment.stage = Stage::Ready;
+        attachment.completing = false;
         let reply = Reply::Attached(attached(attachment));
         let addresses = attachment.addresses.clone();
         for id in std::mem::take(&mut attachment.attaching) {
@@ -391,11 +448,18 @@ impl Node {
         if let Some(attachment) = self.book.get_mut(key) {
             attachment.fault = attachment.fault.take().or(Some(error));
         }
-        self.leave(key);
+        self.turn_round(key);
+    }
+
+    /// The way out; for one whose lease cannot be had, back to where it can be given up properly.
+    fn turn_round(&mut self, key: &AttachmentKey) {
+        if !self.refuse_lease(key) {
+            self.leave(key);
+        }
     }
 }
 
-fn attached(attachment: &Attachment) -> Attached {
+pub(super) fn attached(attachment: &Attachment) -> Attached {
     Attached {
         host_name: attachment.host_name.clone(),
         mac: attachment.mac,

@@ -34,6 +34,8 @@ pub(super) enum Stage {
     Porting,
     /// The flows are being installed.
     Installing,
+    /// It has devices and a port, and a DHCP server is being asked for its address.
+    Waiting,
     /// It carries traffic.
     Ready,
     /// Flows and port are going; then the devices, then the claims.
@@ -79,6 +81,8 @@ pub(super) struct Attachment {
     pub fixed: Vec<IpAddr>,
     /// The IPAM plugin that gave the addresses, where one did.
     pub ipam: Option<String>,
+    /// Whether the address that it waited for has come, and is being made its own.
+    pub completing: bool,
     /// Addresses that nobody else has in its VLAN.
     pub clear: Vec<IpAddr>,
     /// Addresses tried for this attachment and found taken.
@@ -116,6 +120,7 @@ impl Attachment {
             busy: false,
             fixed: Vec::new(),
             ipam: request.ipam.clone(),
+            completing: false,
             clear: Vec::new(),
             refused: 0,
             attaching: Vec::new(),
@@ -131,6 +136,11 @@ impl Attachment {
 
     pub fn is_leaving(&self) -> bool {
         !self.detaching.is_empty() || self.fault.is_some() || matches!(self.stage, Stage::Leaving { .. })
+    }
+
+    /// Whether a DHCP server gives its address.
+    pub fn leases(&self) -> bool {
+        leases(self.ipam.as_ref())
     }
 
     /// Its addresses with the lengths of their prefixes.
@@ -185,6 +195,7 @@ impl Attachment {
             uid: get(POD_UID).map_or_else(Name::default, |uid| uid.as_str().into()),
         });
         let rates = Rates { out: given(row, RATE_OUT, number)?, into: given(row, RATE_INTO, number)? };
+        let addresses: Vec<IpAddr> = read_list(get(ADDRESSES)?)?;
         Some(Attachment {
             netns: get(NETNS)?.clone(),
             configuration: get(CONFIGURATION).cloned().unwrap_or_default(),
@@ -197,16 +208,17 @@ impl Attachment {
             mtu: get(MTU)?.parse().ok()?,
             asked_mtu: given(row, MTU_ASKED, number)?,
             resizing: None,
-            addresses: read_list(get(ADDRESSES)?)?,
             on_link: given(row, ON_LINK, read_list)?.unwrap_or_default(),
             gateways: read_list(get(GATEWAYS)?)?,
             asked_rates: rates,
             rates,
             exits: BTreeSet::new(),
-            stage: Stage::Ready,
+            stage: if leases(get(IPAM)) && addresses.is_empty() { Stage::Waiting } else { Stage::Ready },
+            addresses,
             busy: false,
             fixed: given(row, FIXED, read_list)?.unwrap_or_default(),
             ipam: get(IPAM).cloned(),
+            completing: false,
             clear: Vec::new(),
             refused: 0,
             attaching: Vec::new(),
@@ -215,6 +227,11 @@ impl Attachment {
             key,
         })
     }
+}
+
+/// Whether an IPAM plugin is the one that asks a DHCP server on the container's own interface.
+pub(super) fn leases(ipam: Option<&String>) -> bool {
+    ipam.is_some_and(|plugin| plugin == "dhcp")
 }
 
 const CONTAINER: &str = "fabric.container";
@@ -371,6 +388,7 @@ impl Book {
             port,
             mac: attachment.mac,
             addresses: attachment.addresses.clone(),
+            leases: attachment.leases(),
             segment: attachment.segment.clone(),
             rates: attachment.rates,
             mtu: attachment.mtu,
@@ -386,6 +404,13 @@ impl Book {
             self.pods.insert(zone, pod);
         }
         true
+    }
+
+    /// An attachment with a port has its addresses, which it has waited for.
+    pub fn set_addresses(&mut self, key: &AttachmentKey) {
+        let port = self.attachments.get(key).and_then(|a| self.pods.get(&a.zone)).map(|pod| pod.port);
+        self.set_port(key, None);
+        self.set_port(key, port);
     }
 
     /// Gives an attachment another MTU.

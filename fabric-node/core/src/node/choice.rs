@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use policy::{Family, IpRange, Network, Pod};
+use policy::{Family, IpRange, Network};
 
 use super::{AttachRequest, Node, RequestError};
 
@@ -23,12 +23,8 @@ pub(super) struct Wish {
 
 impl Node {
     /// What the pod's annotations, the runtime and an IPAM plugin want, for an attachment to a Network.
-    pub(super) fn wish(
-        &self,
-        request: &AttachRequest,
-        pod: Option<&Pod>,
-        network: &Network,
-    ) -> Result<Wish, RequestError> {
+    pub(super) fn wish(&self, request: &AttachRequest, network: &Network) -> Result<Wish, RequestError> {
+        let pod = request.pod.as_ref().and_then(|pod| self.world.pod(&pod.reference()));
         let annotated = pod.map(|pod| pod.annotations.fixed_ips.as_slice()).unwrap_or_default();
         let ranges = pod.map(|pod| pod.annotations.ip_ranges.clone()).unwrap_or_default();
         let wish = match &request.ipam {

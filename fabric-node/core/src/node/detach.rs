@@ -111,7 +111,8 @@ impl Node {
         self.refresh_largest(now);
         self.unsized_pods.remove(key);
         let owner = attachment.owner();
-        for ip in &attachment.addresses {
+        let others = self.other_claims(&attachment);
+        for ip in attachment.addresses.iter().chain(&others) {
             self.identities.remove(ip);
             self.release(*ip, &owner);
         }

@@ -289,6 +289,8 @@ pub enum ClaimError {
 pub enum WireCommand {
     /// Make the pair of devices and set the container's side up.
     Create(WireSpec),
+    /// Give the container's side of a pair its addresses and routes.
+    Address(WireSpec),
     /// Remove the pair; one that does not exist is no error.
     Remove {
         /// The host's end.
@@ -388,6 +390,16 @@ pub enum Outcome {
 pub enum Request {
     /// CNI ADD.
     Attach(AttachRequest),
+    /// The beginning of a CNI ADD with the IPAM plugin `dhcp`: an interface on which nothing passes but what its DHCP
+    /// client says and hears.
+    Prepare(AttachRequest),
+    /// The end of that: the address that the interface has waited for.
+    Complete {
+        /// With the address.
+        request: AttachRequest,
+        /// Routers that the DHCP server names, for a Network that names none.
+        routers: Vec<IpAddr>,
+    },
     /// CNI DEL.
     Detach(AttachmentKey),
     /// CNI CHECK.
@@ -430,7 +442,7 @@ pub struct AttachRequest {
     pub pod: Option<policy::PodIdent>,
     /// Addresses asked for by the runtime (`ips` capability, `IP` of `CNI_ARGS`), or given by an IPAM plugin.
     pub ips: Vec<IpAddr>,
-    /// The IPAM plugin that gave them, where one did: these are the container's only addresses then.
+    /// The IPAM plugin that gave them, or is to, where one does: these are the container's only addresses then.
     pub ipam: Option<String>,
     /// Hardware address asked for by the runtime.
     pub mac: Option<Mac>,
@@ -443,7 +455,7 @@ pub struct AttachRequest {
 /// The answer to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// To [`Request::Attach`].
+    /// To [`Request::Attach`] and [`Request::Complete`]; without addresses, to [`Request::Prepare`].
     Attached(Attached),
     /// To all others.
     Done,

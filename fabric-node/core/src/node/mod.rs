@@ -12,7 +12,7 @@
 //! [`Node::poll_command`] gives what is to be done and [`Node::poll_timeout`] when to
 //! come back. Start, restart, reconnect and repair are one path: a dump of the switch
 //! is compared with what it should hold (`reconcile`). An attachment's way is in
-//! `attach` and `detach`, by `probes` where it is in a VLAN, a packet's in `learning`, the world's in `edits`, and that of
+//! `attach` and `detach`, by `probes` where it is in a VLAN, by `dhcp` where a server there gives its address, a packet's in `learning`, the world's in `edits`, and that of
 //! a connection that is forbidden in `walks`.
 
 mod announcements;
@@ -26,6 +26,7 @@ mod deletions;
 mod denial;
 mod denials;
 mod detach;
+mod dhcp;
 mod edits;
 mod egress;
 mod exits;
@@ -249,6 +250,8 @@ pub struct Node {
     paths_in_use: PathsInUse,
     /// Attachments that wait only for the tunnel peers, with the time that is enough.
     warming: Vec<(AttachmentKey, Instant)>,
+    /// Attachments that wait for their lease, with the time when nobody is going to bring it any more.
+    waiting: Vec<(AttachmentKey, Instant)>,
     errands: BTreeMap<Task, Errand>,
     next_task: u64,
     commands: VecDeque<Command>,
@@ -314,6 +317,7 @@ impl Node {
             peers_settled: true,
             paths_in_use: PathsInUse::default(),
             warming: Vec::new(),
+            waiting: Vec::new(),
             errands: BTreeMap::new(),
             next_task: 0,
             commands: VecDeque::new(),
@@ -365,6 +369,7 @@ impl Node {
         self.expire_parked(now);
         self.expire_held(now);
         self.finish_warm(now);
+        self.expire_waiting(now);
         self.send_probes(now);
         self.send_announcements(now);
         self.sweep_missing(now);
@@ -387,7 +392,7 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let parked = self.parked.iter().map(|p| p.until);
         let held = self.held_requests.iter().map(|h| h.until);
-        let warming = self.warming.iter().map(|(_, until)| *until);
+        let warming = self.warming.iter().chain(&self.waiting).map(|(_, until)| *until);
         let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
         let probes = self.probes.iter().map(Probe::due);
         let announcements = self.announcements.iter().map(Announcement::due);

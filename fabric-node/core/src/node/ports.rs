@@ -11,7 +11,7 @@ use crate::pipeline::learned::Pods;
 
 /// Whether an attachment that has come so far has a row in the database.
 fn has_port(stage: &Stage) -> bool {
-    matches!(stage, Stage::Installing | Stage::Ready)
+    matches!(stage, Stage::Installing | Stage::Waiting | Stage::Ready)
 }
 
 impl Node {
@@ -72,6 +72,7 @@ impl Node {
             && !self.book_read
             && let Some(attachment) = Attachment::read(&row)
         {
+            self.note_waiting(&attachment, now);
             self.book.insert(attachment);
         }
         let port = row.ofport;

@@ -64,7 +64,9 @@ impl Node {
     /// Attaching needs everything; the rest needs the book alone.
     fn can_serve(&self, request: &Request) -> bool {
         match request {
-            Request::Attach(request) => self.lacks().is_none() && self.knows_pod(request),
+            Request::Attach(request) | Request::Prepare(request) | Request::Complete { request, .. } => {
+                self.lacks().is_none() && self.knows_pod(request)
+            }
             _ => self.book_read,
         }
     }
@@ -76,6 +78,8 @@ impl Node {
     fn serve(&mut self, id: RequestId, request: Request, now: Instant) {
         match request {
             Request::Attach(request) => self.attach(id, request, now),
+            Request::Prepare(request) => self.prepare_lease(id, &request, now),
+            Request::Complete { request, routers } => self.complete(id, &request, &routers, now),
             Request::Detach(key) => self.detach(id, &key),
             Request::Check { key, netns } => self.check(id, &key, &netns),
             Request::Collect { network, valid } => self.collect(id, &network, &valid),
@@ -98,7 +102,9 @@ impl Node {
     fn withdraw(&mut self, key: &AttachmentKey) {
         for held in std::mem::take(&mut self.held_requests) {
             match &held.request {
-                Request::Attach(request) if request.key == *key => {
+                Request::Attach(request) | Request::Prepare(request) | Request::Complete { request, .. }
+                    if request.key == *key =>
+                {
                     self.reply(held.id, Err(RequestError::TryAgain("removed meanwhile".into())));
                 }
                 _ => self.held_requests.push(held),
@@ -116,6 +122,9 @@ impl Node {
             match held.request {
                 // Says what is not known.
                 Request::Attach(request) if self.lacks().is_none() => self.attach(held.id, request, now),
+                Request::Prepare(request) if self.lacks().is_none() => {
+                    self.prepare_lease(held.id, &request, now)
+                }
                 // Without the book, the interface itself can still go; the port follows when its device is missed.
                 Request::Detach(key) => self.forget_stranger(held.id, &key),
                 _ => self.reply(held.id, Err(RequestError::TryAgain(lack))),

@@ -8,7 +8,7 @@ use policy::{Change, Mode, Name, Network, World};
 use super::book::{Attachment, Stage};
 use super::{Command, Node, PHYSICAL, PortRow, RequestError};
 use crate::pipeline::learned::Pods;
-use crate::pipeline::site::{Segment, Site, Tunnel};
+use crate::pipeline::site::{LocalPod, Segment, Site, Tunnel};
 use crate::pipeline::statics::{node_flows, out_by_wire, pod_flows};
 
 impl Node {
@@ -99,8 +99,8 @@ impl Node {
     /// wire cannot be reached.
     pub(super) fn to_segment(&self, segment: &Segment, but: u16, wire_only: bool) -> Option<Vec<Action>> {
         let number = self.site.segment_number(segment)?;
-        let here = |zone: u16| !wire_only && zone != but;
-        let pods = self.book.pods().filter(|pod| here(pod.zone) && pod.segment.as_ref() == Some(segment));
+        let here = |pod: &&LocalPod| !wire_only && pod.zone != but && !pod.addresses.is_empty();
+        let pods = self.book.pods().filter(here).filter(|pod| pod.segment.as_ref() == Some(segment));
         let mut actions: Vec<Action> =
             pods.map(|pod| Action::Output { port: pod.port, max_len: 0 }).collect();
         actions.extend(out_by_wire(number));

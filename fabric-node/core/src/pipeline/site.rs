@@ -202,8 +202,10 @@ pub struct LocalPod {
     pub port: u32,
     /// Hardware address inside.
     pub mac: Mac,
-    /// Addresses inside: one a family at most.
+    /// Addresses inside: one a family at most. None while it waits for its lease.
     pub addresses: Vec<IpAddr>,
+    /// Whether a DHCP server of its VLAN gives its address: it speaks with such servers whatever policies say.
+    pub leases: bool,
     /// The VLAN that it is in, where it is on the underlay.
     pub segment: Option<Segment>,
     /// Its limits.

@@ -302,6 +302,8 @@ pub const VXLAN_PORT: u16 = 4789;
 pub const GENEVE_PORT: u16 = 6081;
 /// IP protocol number of GRE (RFC 2784 §2).
 pub const GRE: u8 = 47;
+/// UDP port of DHCP's servers (RFC 2131 §4.1).
+pub const DHCP_SERVER: u16 = 67;
 /// UDP port of DHCP's clients (RFC 2131 §4.1): who answers there is a server, whatever port he answers from.
 pub const DHCP_CLIENT: u16 = 68;
 /// UDP port of DHCPv6's clients (RFC 8415 §7.2).

@@ -64,7 +64,8 @@ impl Scene {
         Scene::of(world(&std::fs::read_to_string(path).unwrap()), "n1")
     }
 
-    /// A node of the world, with its pods in the order of their names.
+    /// A node of the world, with its pods in the order of their names. Those with the label `ipam: dhcp` have their
+    /// addresses from a DHCP server, or wait for them.
     pub fn of(world: World, node: &str) -> Scene {
         let site = Site {
             node: node.into(),
@@ -81,12 +82,19 @@ impl Scene {
         let site = Site { carrier_mtu: 1500, largest_mtu, local_mtu: 1450, ..site };
         let site = Site { overfills: site.may_overfill(&world), ..site };
         let mine = world.pods().filter(|pod| pod.node.as_deref() == Some(node));
+        let leases =
+            |pod: &policy::Pod| pod.labels.get("ipam").is_some_and(|plugin| plugin.as_str() == "dhcp");
+        let network = |pod: &policy::Pod| match pod.ips.first() {
+            Some(ip) => world.network_of(*ip),
+            None => world.network_for(Some(&pod.reference)).ok().filter(|_| leases(pod)),
+        };
         let pods = mine.zip(1u16..).map(|(pod, zone)| LocalPod {
             zone,
             port: 32768 + u32::from(zone),
             mac: Mac([0x0e, 0, 0, 0, 0, u8::try_from(zone).unwrap()]),
             addresses: pod.ips.clone(),
-            segment: pod.ips.first().and_then(|ip| Segment::of(world.network_of(*ip)?)),
+            leases: leases(pod),
+            segment: network(pod).and_then(Segment::of),
             rates: Rates { out: pod.annotations.egress_bandwidth, into: pod.annotations.ingress_bandwidth },
             mtu: 0,
             exits: (pod.ips.iter().filter(|ip| world.exit(**ip) != Exit::OwnNode))

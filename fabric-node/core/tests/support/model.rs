@@ -72,14 +72,16 @@ pub struct Model {
     pub sent: Vec<PacketOut>,
     /// MTUs that running containers were given.
     pub resized: Vec<(String, u32)>,
+    /// Devices that got their addresses later, with those.
+    pub addressed: Vec<(String, Vec<ipnet::IpNet>)>,
     pub denials: Vec<Denial>,
     pub dumps: usize,
     /// Learned flows that one pod may be the cause of.
     pub limit: usize,
     /// Every address that is asked for is somebody else's.
     pub refuse_claims: bool,
-    /// No device can be given another MTU.
-    pub refuse_mtu: bool,
+    /// No device that there is can be changed.
+    pub refuse_changes: bool,
     /// Rooms that do not answer.
     pub silent: BTreeSet<Room>,
     held: VecDeque<Command>,
@@ -173,11 +175,12 @@ impl Model {
             paths_in_use: BTreeSet::new(),
             sent: Vec::new(),
             resized: Vec::new(),
+            addressed: Vec::new(),
             denials: Vec::new(),
             dumps: 0,
             limit: LEARNED_PER_POD,
             refuse_claims: false,
-            refuse_mtu: false,
+            refuse_changes: false,
             silent: BTreeSet::new(),
             held: VecDeque::new(),
             removed: Vec::new(),

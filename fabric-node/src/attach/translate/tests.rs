@@ -17,6 +17,7 @@ fn add() -> Add {
         mtu: Some(1400),
         bandwidth: Some(Bandwidth::default()),
         ipam: None,
+        routers: Vec::new(),
     }
 }
 
@@ -45,6 +46,21 @@ fn limits_are_told_by_direction_and_none_is_no_limit() {
         panic!("not an attach request")
     };
     assert_eq!(attach.rates, Rates { out: Some(1000), into: None });
+}
+
+#[test]
+fn a_lease_has_two_requests() {
+    let ipam = Some("dhcp".to_owned());
+    let routers = vec!["10.100.0.1".parse().unwrap()];
+    let first = protocol::Request::Prepare(Box::new(Add { ipam: ipam.clone(), ips: Vec::new(), ..add() }));
+    assert_eq!(Asked::of(&first), Asked::Attach);
+    let Request::Prepare(prepare) = request(first).unwrap() else { panic!("not its beginning") };
+    assert_eq!((prepare.ipam.as_deref(), prepare.ips.len()), (Some("dhcp"), 0));
+    let second = protocol::Request::Add(Box::new(Add { ipam, routers: routers.clone(), ..add() }));
+    let Request::Complete { request, routers: told } = request(second).unwrap() else {
+        panic!("not its end")
+    };
+    assert_eq!((request.ips.len(), told), (1, routers));
 }
 
 #[test]

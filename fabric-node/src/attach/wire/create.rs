@@ -30,7 +30,7 @@ pub fn create(spec: &WireSpec) -> Result<(), WireError> {
 }
 
 /// What the kernel would refuse with an error number only.
-fn check_ipv6(spec: &WireSpec) -> Result<(), WireError> {
+pub(super) fn check_ipv6(spec: &WireSpec) -> Result<(), WireError> {
     if !spec.addresses.iter().any(|address| address.addr().is_ipv6()) {
         return Ok(());
     }

@@ -3,11 +3,13 @@
 //! These functions block for as long as the kernel works, and leave their thread in
 //! the container's namespace: each call has a thread of its own, which ends with it.
 
+mod address;
 mod check;
 mod create;
 mod request;
 mod resize;
 
+pub use address::address;
 pub use check::{Observed, check, observe};
 pub use create::create;
 pub use resize::resize;

@@ -3,6 +3,7 @@
 //! Their number does not depend on the size of the cluster: everything about other
 //! nodes and their pods is learned.
 
+mod dhcp;
 mod node;
 mod pod;
 mod rates;

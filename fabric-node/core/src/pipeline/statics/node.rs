@@ -17,6 +17,7 @@ use super::super::vocabulary::{
     REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT,
     priority,
 };
+use super::dhcp::answers_to_several;
 use super::pod::{ask, punt_meter};
 use super::segment::segment_flows;
 use super::{drop_for, miss, of_node};
@@ -27,8 +28,10 @@ pub const OWN_NODE: u64 = 1;
 /// Static flows of the node itself, those of the VLANs that its pods are in among them.
 #[must_use]
 pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item = &'a LocalPod>) -> Vec<Flow> {
+    let pods: Vec<&LocalPod> = pods.into_iter().collect();
     let mut flows = classify(site);
-    flows.extend(segment_flows(site, world, pods));
+    flows.extend(segment_flows(site, world, pods.iter().copied()));
+    flows.extend(answers_to_several(site, world, &pods));
     flows.extend(guard(world));
     flows.extend(neighbour());
     flows.extend(conversations());

@@ -16,6 +16,7 @@ use super::super::vocabulary::{
     RETURNED, ROUTER_MAC, RateMeters, TOO_LARGE, Table, meter_in, meter_out, meter_oversize, priority,
     rate_in, rate_out,
 };
+use super::dhcp::lease_flows;
 use super::node::tell_too_big;
 use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
@@ -38,6 +39,7 @@ pub fn pod_flows(site: &Site, pod: &LocalPod) -> Vec<Flow> {
             flows.extend(classify(pod, segment_marks(pod, number)));
             flows.extend(guard(pod));
             flows.extend(pod_on_segment(pod, number));
+            flows.extend(lease_flows(pod, number));
         }
     }
     flows.extend(pod.addresses.iter().map(|address| deliver(site, pod, *address)));

@@ -67,7 +67,8 @@ pub fn segment_flows<'a>(
     let mut flows = wire(site, world);
     for (number, pods) in segments {
         flows.push(of_node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
-        let everybody: Vec<u32> = pods.iter().map(|pod| pod.port).collect();
+        let everybody: Vec<u32> =
+            pods.iter().filter(|pod| !pod.addresses.is_empty()).map(|pod| pod.port).collect();
         let networks = || world.networks().filter(|network| is_of(site, network, number));
         let cidrs: Vec<IpNet> = networks().flat_map(|network| network.cidrs.iter().copied()).collect();
         let group = || Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
@@ -75,14 +76,18 @@ pub fn segment_flows<'a>(
             flows.push(of_node(Table::Neighbour, priority::SEGMENT, heard, to_all(number, &everybody)));
         }
         flows.extend(on_link(number, &cidrs));
-        let open = pods.iter().filter(|pod| pod.addresses.iter().all(|address| world.is_open(*address)));
-        let open: Vec<u32> = open.map(|pod| pod.port).collect();
+        let open: Vec<u32> = pods.iter().filter(|pod| hears_groups(pod, world)).map(|pod| pod.port).collect();
         for several in groups(&cidrs) {
             let matches = destination(group(), several);
             flows.push(of_node(Table::Route, priority::SEGMENT, matches, to_all(number, &open)));
         }
     }
     flows
+}
+
+/// Whether a pod hears what is for several, beside ARP and discovery. Who waits for his lease does not.
+pub fn hears_groups(pod: &LocalPod, world: &World) -> bool {
+    !pod.addresses.is_empty() && pod.addresses.iter().all(|address| world.is_open(*address))
 }
 
 fn is_of(site: &Site, network: &Network, number: u32) -> bool {
@@ -165,7 +170,7 @@ fn arriving(number: u32) -> Match {
 }
 
 /// One copy for each of the ports, and one for the wire.
-fn to_all(number: u32, ports: &[u32]) -> Vec<Action> {
+pub fn to_all(number: u32, ports: &[u32]) -> Vec<Action> {
     let mut actions: Vec<Action> =
         ports.iter().map(|port| Action::Output { port: *port, max_len: 0 }).collect();
     actions.extend(out_by_wire(number));
@@ -230,6 +235,9 @@ pub fn out_by_wire(number: u32) -> Vec<Action> {
 /// Flows of a pod on a segment, beside those that tell its port and its sources.
 pub fn pod_on_segment(pod: &LocalPod, number: u32) -> Vec<Flow> {
     let mut flows = vec![forged(pod, number)];
+    if pod.addresses.is_empty() {
+        return flows;
+    }
     for address in &pod.addresses {
         flows.extend(speaks(pod, *address));
         flows.extend(claimed(number, *address));
@@ -249,7 +257,7 @@ pub fn pod_on_segment(pod: &LocalPod, number: u32) -> Vec<Flow> {
 }
 
 /// Packets of a segment, of an origin.
-fn of(number: u32, origin: Origin) -> Match {
+pub fn of(number: u32, origin: Origin) -> Match {
     from(origin).with(REG_SEGMENT, number)
 }
 

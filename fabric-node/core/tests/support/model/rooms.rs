@@ -47,9 +47,19 @@ impl Model {
                     WireCommand::Create(spec) => drop(self.wires.insert(spec.host_name)),
                     WireCommand::Remove { host_name } => drop(self.wires.remove(&host_name)),
                     WireCommand::Check(_) => {}
+                    WireCommand::Address(spec) => {
+                        assert!(
+                            self.wires.contains(&spec.host_name),
+                            "addresses for a device that is not there"
+                        );
+                        match self.refuse_changes {
+                            true => result = Err("the kernel does not like it".into()),
+                            false => self.addressed.push((spec.host_name, spec.addresses)),
+                        }
+                    }
                     WireCommand::Resize { host_name, mtu, .. } => {
                         assert!(self.wires.contains(&host_name), "an MTU for a device that is not there");
-                        match self.refuse_mtu {
+                        match self.refuse_changes {
                             true => result = Err("the kernel does not like it".into()),
                             false => self.resized.push((host_name, mtu)),
                         }
