@@ -9,7 +9,7 @@
 set -eu
 
 demo="build-essential openvswitch-switch iproute2 ethtool nftables iputils-ping procps"
-test="$demo openvswitch-testcontroller iputils-arping tcpdump iperf3 netcat-openbsd containernetworking-plugins"
+test="$demo openvswitch-testcontroller iputils-arping tcpdump iperf3 netcat-openbsd containernetworking-plugins dnsmasq-base"
 
 case "${1:-}" in
 demo) wanted=$demo ;;

@@ -5,6 +5,7 @@
 
 pub mod bed;
 pub mod cell;
+pub mod dhcp;
 pub mod discovery;
 pub mod trunk;
 

@@ -129,6 +129,7 @@ fn pod(row: &Interface) -> Option<LocalPod> {
         port: row.ofport?,
         mac: row.ids.get("fabric.mac")?.parse().ok()?,
         addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
+        leases: false,
         segment: None,
         rates: Rates::default(),
         mtu: 0,
