@@ -84,6 +84,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether it is an overlay, and not on the wire of a physical network.
+    pub fn is_overlay(&self) -> bool {
+        matches!(self.mode, Mode::Overlay { .. })
+    }
+
     /// Its prefix of a family.
     pub fn cidr(&self, family: Family) -> Option<IpNet> {
         self.cidrs.iter().find(|cidr| Family::of_net(cidr) == family).copied()

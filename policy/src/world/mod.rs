@@ -149,6 +149,16 @@ impl World {
         self.networks.iter()
     }
 
+    /// Those of them that are overlays.
+    pub fn overlays(&self) -> impl Iterator<Item = &Network> {
+        self.networks().filter(|network| network.is_overlay())
+    }
+
+    /// Whether an address is of an overlay that is in force.
+    pub fn is_overlay(&self, ip: IpAddr) -> bool {
+        self.network_of(ip).is_some_and(Network::is_overlay)
+    }
+
     /// The claim of an address by a container.
     pub fn claim(&self, ip: IpAddr) -> Option<&IpClaim> {
         self.addresses.claim(ip)

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ipnet::IpNet;
 use openflow::FlowMod;
-use policy::{Change, Edit, Kind, Mode, Network, ObjectRef, PortBlock, Region, Resident};
+use policy::{Change, Edit, Kind, Network, ObjectRef, PortBlock, Region, Resident};
 
 use super::book::{Attachment, Stage};
 use super::memory::{Concerned, Entry, Id, Learned, zone};
@@ -231,8 +231,7 @@ impl Node {
     }
 
     fn wanted_host(&self) -> HostState {
-        let overlays: Vec<_> =
-            self.world.networks().filter(|n| matches!(n.mode, Mode::Overlay { .. })).collect();
+        let overlays: Vec<_> = self.world.overlays().collect();
         let others = self.world.nodes().filter(|node| node.name != self.config.node);
         HostState {
             device: self.config.bridge.clone(),

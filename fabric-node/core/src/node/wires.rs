@@ -82,8 +82,7 @@ impl Node {
 
     /// The MTU of the node's own interface on the bridge: what every overlay carries.
     pub(super) fn host_mtu(&self) -> u32 {
-        let overlays = self.world.networks().filter(|n| matches!(n.mode, Mode::Overlay { .. }));
-        overlays.filter_map(|n| self.pod_mtu(n)).min().unwrap_or(self.config.carrier_mtu)
+        self.world.overlays().filter_map(|n| self.pod_mtu(n)).min().unwrap_or(self.config.carrier_mtu)
     }
 
     /// An attachment came, went or has another MTU: ways have to look at the size of packets only where one could be too

@@ -11,7 +11,7 @@ use super::super::vocabulary::{Origin, Table};
 use super::decide::decide;
 use super::decision::Decision;
 use super::packet::{Course, Punt};
-use super::ways::{is_guarded, is_judged_beyond, is_overlay, tunnel_address, tunnel_to};
+use super::ways::{is_judged_beyond, tunnel_address, tunnel_to};
 use super::{Context, Part, Pods, Query};
 
 /// What becomes of the packet.
@@ -177,7 +177,7 @@ impl<P: Pods> Answering<'_, P> {
             Origin::Pod | Origin::Host => {}
         }
         let here = self.context.site.addresses.contains(&to);
-        if let Some(segment) = self.punt.segment.filter(|_| !here && !is_overlay(to, self.context)) {
+        if let Some(segment) = self.punt.segment.filter(|_| !here && !self.context.world.is_overlay(to)) {
             return self.wire(segment, to);
         }
         if self.context.pods.by_address(to).is_some() {
@@ -188,12 +188,12 @@ impl<P: Pods> Answering<'_, P> {
         }
         match self.context.world.locate(to) {
             Location::Vacant { .. } if self.may_be_claimed(to) => Verdict::Wait(to),
-            Location::Vacant { .. } if !is_overlay(to, self.context) => self.outside(to),
+            Location::Vacant { .. } if !self.context.world.is_overlay(to) => self.outside(to),
             Location::Outside => self.outside(to),
             Location::Pod { node, .. } | Location::Node(node) => match tunnel_to(&node, self.context) {
                 Some(tunnel) => {
                     self.ask(Query::TunnelSource { tunnel, source: to });
-                    let guarded = is_guarded(to, self.context);
+                    let guarded = is_judged_beyond(to, self.context);
                     match self.ask(Query::Route { destination: to }) {
                         true => self.peer(to, guarded),
                         false => Verdict::Drop,

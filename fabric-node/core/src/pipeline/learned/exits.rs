@@ -17,7 +17,7 @@ use super::super::vocabulary::{
     EXIT, Kind, Origin, RETRY, RETURNED, Table, egress_mac, octets, priority, stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
-use super::ways::{by_host, holds_loopback, is_overlay, to_peer, tunnel_to};
+use super::ways::{by_host, holds_loopback, to_peer, tunnel_to};
 use super::{Context, Pods};
 
 /// The way out of a pod's packets; a drop for a moment where there is none. `None` for who leaves as others do.
@@ -135,7 +135,7 @@ fn outside<P>(address: IpAddr, network: &Network, context: &Context<'_, P>) -> O
             Some((prefix, excepted))
         }
         // Nobody's pod in a VLAN's prefix is a machine on it.
-        Location::Vacant { .. } if !is_overlay(address, context) => Some((host(address), excepted)),
+        Location::Vacant { .. } if !context.world.is_overlay(address) => Some((host(address), excepted)),
         Location::Vacant { .. } | Location::Pod { .. } | Location::Node(_) => None,
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use openflow::{Action, Field, Mac, Match};
-use policy::{Location, Mode, Name, Resident};
+use policy::{Location, Name, Resident};
 
 use super::super::fields::{
     check_size, clear_retry, destination, flags, from, go, host, set, set_flags, source, to_wire,
@@ -70,7 +70,7 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
             let mac = context.site.local_mac?;
             (outside(to, context), by_host(None, mac, context))
         }
-        Location::Vacant { .. } if is_overlay(to, context) => return None,
+        Location::Vacant { .. } if context.world.is_overlay(to) => return None,
         // Nobody's pod in a VLAN's prefix is a machine on it.
         Location::Vacant { .. } => {
             let mac = context.site.local_mac?;
@@ -78,11 +78,11 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
         }
     };
     // To a receiver that has a say in it there is no way for packets that it was not asked about.
-    let asked = if is_guarded(to, context) { PEER } else { 0 };
+    let asked = if is_judged_beyond(to, context) { PEER } else { 0 };
     let id =
         stable_id(&[b"route", &octets(prefix.addr()), &[prefix.prefix_len()], &way, &asked.to_be_bytes()]);
     // From a segment the fabric is the way to overlays only.
-    let off_segment = if is_overlay(to, context) { 0 } else { ON_SEGMENT };
+    let off_segment = if context.world.is_overlay(to) { 0 } else { ON_SEGMENT };
     // Who has an egress address does not leave here as others do.
     let leaves = matches!(context.world.locate(to), Location::Outside | Location::Vacant { .. });
     let exit = if leaves { EXIT } else { 0 };
@@ -94,7 +94,7 @@ pub(super) fn route<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Dec
 
 /// For pods of a segment: by its wire, as the frame is. Everything lies there but this node and the overlays.
 pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
-    let here = context.site.addresses.contains(&to) || is_overlay(to, context);
+    let here = context.site.addresses.contains(&to) || context.world.is_overlay(to);
     if here || to.is_multicast() || to.is_loopback() || !context.site.has_uplink_of(segment) {
         return None;
     }
@@ -120,12 +120,6 @@ pub(super) fn wire<P: Pods>(segment: u32, to: IpAddr, context: &Context<'_, P>) 
     Some(Decision::plain(flow, true))
 }
 
-/// Whether an address is of an overlay Network.
-pub(super) fn is_overlay<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
-    let network = context.world.network_of(address);
-    network.is_some_and(|network| matches!(network.mode, Mode::Overlay { .. }))
-}
-
 /// Sends new conversations to a guarded receiver that a tunnel or a wire leads to back to Egress, which asks for the other end.
 pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Decision> {
     if !is_judged_beyond(to, context) {
@@ -138,21 +132,14 @@ pub(super) fn gate<P: Pods>(to: IpAddr, context: &Context<'_, P>) -> Option<Deci
     Some(Decision::plain(flow, true))
 }
 
-/// Whether the address is a pod's of another node about which policies say who may reach it, or may say so: of a pod that
-/// is not known yet nobody can tell.
-pub(super) fn is_guarded<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
-    !is_here(address, context) && has_a_say(address, context)
-}
-
-/// The same for senders on a segment, which reach pods of other segments of this node by the wire too.
+/// Whether the address is a pod's that a tunnel or a wire leads to, and about which policies say who may reach it, or may
+/// say so: of a pod that is not known yet nobody can tell. A wire leads to pods of this node as well, from other segments.
 pub(super) fn is_judged_beyond<P: Pods>(address: IpAddr, context: &Context<'_, P>) -> bool {
-    let here = context.pods.by_address(address).is_some_and(|pod| pod.segment.is_none());
-    !here && !context.site.addresses.contains(&address) && has_a_say(address, context)
-}
-
-fn has_a_say<P>(address: IpAddr, context: &Context<'_, P>) -> bool {
     let world = context.world;
-    matches!(world.locate(address), Location::Pod { .. })
+    let here = context.pods.by_address(address).is_some_and(|pod| pod.segment.is_none())
+        || context.site.addresses.contains(&address);
+    !here
+        && matches!(world.locate(address), Location::Pod { .. })
         && (world.is_guarded(address) || matches!(world.resident(address), Resident::Unknown))
 }
 
