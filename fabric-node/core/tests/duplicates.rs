@@ -13,38 +13,33 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fabric_core::node::*;
-use openflow::message::PacketIn;
-use openflow::{FlowTable, Mac};
+use fabric_core::pipeline::vocabulary::PROBED;
+use openflow::message::packet_fields;
+use openflow::{Field, FlowTable, Mac};
 use policy::{Edit, Kind, Object, ObjectRef};
-use support::lan::{LOOKED_FOR, ask, attach, detach, pod, refusal, sent, started, vlans, world};
+use support::lan::{
+    FOREIGN, LOOKED_FOR, ask, attach, claim, detach, pod, refusal, sent, show, started, vlans, world,
+};
 use support::model::Model;
 
-const FOREIGN: Mac = Mac([0x52, 0x54, 0, 0, 0, 7]);
-
-/// Somebody in the VLAN uses an address.
+/// Somebody in the VLAN uses an address that is looked for.
 fn claim_on_the_wire(model: &mut Model, address: IpAddr, mac: Mac) {
-    let mut packet = vec![0xff; 6];
-    packet.extend(mac.0);
-    match address {
-        IpAddr::V4(v4) => {
-            packet.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 2]);
-            packet.extend(mac.0);
-            packet.extend(v4.octets());
-            packet.extend([0; 6]);
-            packet.extend([10, 100, 0, 1]);
-        }
-        IpAddr::V6(v6) => {
-            packet.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]);
-            packet.extend(v6.octets());
-            packet.extend([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-            packet.extend([136, 0, 0, 0, 0x20, 0, 0, 0]);
-            packet.extend(v6.octets());
-            packet.extend([2, 1]);
-            packet.extend(mac.0);
-        }
-    }
-    let packet_in = PacketIn { packet, userdata: vec![3], ..PacketIn::default() };
-    model.handle(Event::Switch(SwitchEvent::PacketIn(Box::new(packet_in))));
+    show(model, PROBED, claim(address, mac));
+}
+
+#[test]
+fn the_group_of_an_ipv6_address_is_joined_before_the_first_question() {
+    let mut model = started();
+    ask(&mut model, "a");
+    model.pass(LOOKED_FOR);
+    let kind = |frame: &[u8]| packet_fields(frame).exact(Field::ICMPV6_TYPE);
+    let of_v6: Vec<&Vec<u8>> =
+        model.sent.iter().map(|out| &out.packet).filter(|frame| kind(frame).is_some()).collect();
+    let kinds: Vec<u128> = of_v6.iter().filter_map(|frame| kind(frame)).take(4).collect();
+    assert_eq!(kinds, [143, 135, 135, 135], "once");
+    let (report, question) = (of_v6[0], of_v6[1]);
+    assert_eq!(report[6..12], question[6..12], "by the same sender");
+    assert_eq!(report[74..90], question[38..54], "the group that the question goes to");
 }
 
 #[test]

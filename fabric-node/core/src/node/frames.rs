@@ -2,22 +2,38 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use etherparse::{IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket, PacketBuilder};
+use etherparse::{
+    Icmpv6Header, Icmpv6Type, IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket, PacketBuilder,
+};
 use openflow::message::packet_fields;
 use openflow::{Field, Mac, Match};
 
-/// Ethernet type of ARP.
+use crate::pipeline::vocabulary::ALL_MLD_ROUTERS;
+
+/// Ethernet types of ARP and IPv6.
 const ETH_ARP: u16 = 0x0806;
+const ETH_IPV6: u16 = 0x86dd;
 /// ICMPv6 types of neighbour discovery (RFC 4861 §4.3, §4.4, §4.5).
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 const REDIRECT: u8 = 137;
+/// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
+const REPORT: u8 = 143;
 
 /// `ff02::1`, and the hardware address of its group (RFC 2464 §7).
 const ALL_NODES: (Ipv6Addr, Mac) =
     (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), Mac([0x33, 0x33, 0, 0, 0, 1]));
 /// Neighbour discovery never comes from behind a router (RFC 4861 §3.1).
 const ON_LINK_HOPS: u8 = 255;
+/// Hop limit of reports of listeners, and what routers are made to look at them by: an option of the header before, of
+/// which this is the whole, up to the next header's number (RFC 3810 §5, RFC 2711 §2.1, RFC 8200 §4.3).
+const REPORT_HOPS: u8 = 1;
+const ROUTER_ALERT: [u8; 7] = [0, 5, 2, 0, 0, 1, 0];
+/// Number of the header with options for every hop, and of ICMPv6 (RFC 8200 §4.3, RFC 4443 §1).
+const HOP_OPTIONS: u8 = 0;
+const ICMPV6: u8 = 58;
+/// A record that says: I listen to this group, whoever sends (CHANGE_TO_EXCLUDE_MODE, RFC 3810 §5.2.12).
+const JOINS: [u8; 4] = [4, 0, 0, 0];
 /// The flag of an advertisement that replaces what is known (RFC 4861 §4.4).
 const OVERRIDE: [u8; 4] = [0x20, 0, 0, 0];
 /// Option of a target's link-layer address, in units of eight bytes (RFC 4861 §4.6.1).
@@ -37,11 +53,8 @@ pub(super) fn probe(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
     match address {
         IpAddr::V4(address) => Some(arp(mac, Ipv4Addr::UNSPECIFIED, address)),
         IpAddr::V6(address) => {
-            let [.., a, b, c] = address.octets();
-            let [low, high] = [u16::from(a) | 0xff00, u16::from_be_bytes([b, c])];
-            let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, low, high);
-            let group_mac = [0x33, 0x33, 0xff, a, b, c];
-            let builder = PacketBuilder::ethernet2(mac.0, group_mac)
+            let (group, group_mac) = solicited_group(address);
+            let builder = PacketBuilder::ethernet2(mac.0, group_mac.0)
                 .ipv6([0; 16], group.octets(), ON_LINK_HOPS)
                 .icmpv6_raw(SOLICITATION, 0, [0; 4]);
             let mut frame = Vec::new();
@@ -49,6 +62,28 @@ pub(super) fn probe(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
             Some(frame)
         }
     }
+}
+
+/// Tells switches that somebody listens to the group of questions about an address (RFC 4862 §5.4.2): those that look
+/// after listeners (RFC 4541) keep from others what is sent to a group.
+pub(super) fn joins(mac: Mac, address: Ipv6Addr) -> Option<Vec<u8>> {
+    let (group, _) = solicited_group(address);
+    let (routers, routers_mac) = ALL_MLD_ROUTERS;
+    let record = [&JOINS[..], &group.octets()].concat();
+    let kind = Icmpv6Type::Unknown { type_u8: REPORT, code_u8: 0, bytes5to8: [0, 0, 0, 1] };
+    let report = Icmpv6Header::with_checksum(kind, [0; 16], routers.octets(), &record).ok()?;
+    let body = [&[ICMPV6][..], &ROUTER_ALERT, &report.to_bytes(), &record].concat();
+    let length = u16::try_from(body.len()).ok()?.to_be_bytes();
+    let ip =
+        [&[0x60, 0, 0, 0][..], &length, &[HOP_OPTIONS, REPORT_HOPS], &[0; 16], &routers.octets()].concat();
+    Some([&routers_mac.0[..], &mac.0, &ETH_IPV6.to_be_bytes(), &ip, &body].concat())
+}
+
+/// The group that is asked who has an address (RFC 4291 §2.7.1), and the frames to it (RFC 2464 §7).
+fn solicited_group(address: Ipv6Addr) -> (Ipv6Addr, Mac) {
+    let [.., a, b, c] = address.octets();
+    let [high, low] = [u16::from(a) | 0xff00, u16::from_be_bytes([b, c])];
+    (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, high, low), Mac([0x33, 0x33, 0xff, a, b, c]))
 }
 
 /// An Ethernet frame that tells everybody on a link who has the address (RFC 5227 §2.3, RFC 4861 §7.2.6); `None` where it

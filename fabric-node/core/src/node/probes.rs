@@ -16,7 +16,7 @@ use policy::{Edit, Kind, Object, ObjectRef, World};
 use super::attach::CLAIM_TRIES;
 use super::book::{Attachment, Stage};
 use super::fading::Fading;
-use super::frames::{claimant, probe};
+use super::frames::{claimant, joins, probe};
 use super::segments;
 use super::{AttachmentKey, ClaimCommand, Command, Errand, Node, RequestError, SwitchCommand};
 use crate::pipeline::statics::probe_flows;
@@ -108,12 +108,22 @@ impl Node {
         }
     }
 
-    fn packets_of_probe(&self, Probe { key, addresses, .. }: &Probe) -> Option<Vec<PacketOut>> {
+    /// Before the first question about an IPv6 address, its group is joined: who else looks for it asks the group.
+    fn packets_of_probe(&self, Probe { key, addresses, sent, .. }: &Probe) -> Option<Vec<PacketOut>> {
         let attachment = self.book.get(key)?;
-        let actions = self.to_segment(attachment.segment.as_ref()?, attachment.zone, false)?;
-        let packet =
-            |ip: &IpAddr| probe(attachment.mac, *ip).map(|frame| PacketOut::new(frame, actions.clone()));
-        addresses.iter().map(packet).collect()
+        let (segment, mac) = (attachment.segment.as_ref()?, attachment.mac);
+        let actions = self.to_segment(segment, attachment.zone, false)?;
+        let by_wire = self.to_segment(segment, attachment.zone, true)?;
+        let mut packets = Vec::new();
+        for ip in addresses {
+            if let IpAddr::V6(v6) = ip
+                && *sent == 0
+            {
+                packets.push(PacketOut::new(joins(mac, *v6)?, by_wire.clone()));
+            }
+            packets.push(PacketOut::new(probe(mac, *ip)?, actions.clone()));
+        }
+        Some(packets)
     }
 
     /// Somebody in a VLAN has claimed an address that was looked for a moment ago.
@@ -183,7 +193,7 @@ impl Former {
     }
 
     /// Whether a hardware address is that of an earlier holder of the address.
-    fn is_of(&self, ip: IpAddr, mac: Mac, attachment: &Attachment, world: &World, now: Instant) -> bool {
+    pub fn is_of(&self, ip: IpAddr, mac: Mac, attachment: &Attachment, world: &World, now: Instant) -> bool {
         let remembered = self.holders.get(ip, now) == Some(&mac);
         let owner = attachment.owner();
         let other = world.claim(ip).is_some_and(|claim| claim.owner != owner && Mac(claim.mac) == mac);

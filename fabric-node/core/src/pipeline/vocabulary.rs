@@ -168,6 +168,8 @@ pub const EXIT: u32 = 0x100;
 /// In `reg0`: the packet came from outside the cluster by the node that holds the egress address of its receiver, which
 /// takes answers that way and nothing else.
 pub const RETURNED: u32 = 0x200;
+/// In `reg0`: a frame that came by a wire and speaks for an address of a pod on the segment, which is dropped.
+pub const CLAIMS: u32 = 0x4000_0000;
 /// In `reg0`: the frame is larger than [`SMALL_LENGTH`]. Known of the packets of a pod whose rate is limited, and of
 /// those to one.
 pub const LARGE: u32 = 0x2000_0000;
@@ -226,6 +228,8 @@ pub const PROBED: u8 = 3;
 pub const OVERSIZE: u8 = 4;
 /// Bytes of such a head: what an ICMP error may repeat (RFC 1812 §4.3.2.3, RFC 4443 §2.4), with the Ethernet header.
 pub const OVERSIZE_LENGTH: u16 = 1_294;
+/// First byte of the `userdata` of the copy of a frame that speaks for the address of a pod here.
+pub const CLAIMED: u8 = 5;
 /// Bytes of such a copy: enough for every header that is named in a log.
 pub const COPY_LENGTH: u16 = 128;
 
@@ -282,6 +286,10 @@ pub const HOST_NEXT_HOP_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Next hop of the host for overlay prefixes, IPv6.
 pub const HOST_NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
+/// Who hears reports of multicast listeners (RFC 3810 §5.2.14), and the frames that carry them (RFC 2464 §7).
+pub const ALL_MLD_ROUTERS: (Ipv6Addr, Mac) =
+    (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16), Mac([0x33, 0x33, 0, 0, 0, 0x16]));
+
 /// Seconds without a packet after which a learned verdict goes.
 pub const VERDICT_IDLE_SECONDS: u16 = 600;
 /// Seconds without a packet of its receiver after which a TCP conversation that was ended cannot come back by what the
@@ -293,6 +301,9 @@ pub const ENDED_UDP_SECONDS: u16 = 60;
 /// Seconds for which others may speak for an address that the agent asks about: as long as its questions and their
 /// answers take.
 pub const PROBE_SECONDS: u16 = 2;
+/// Seconds for which the agent hears no more of who speaks for the address of a pod, once it has heard of somebody: as
+/// long as it waits before it defends the address again (DEFEND_INTERVAL, RFC 5227 §1.1).
+pub const CLAIMED_SECONDS: u16 = 10;
 /// Seconds for which an address that nobody has is not asked about again.
 pub const VACANT_SECONDS: u16 = 2;
 
@@ -337,7 +348,7 @@ pub enum Kind {
     Related = 11,
     /// Learned, for a while: a conversation was cut.
     Ended = 12,
-    /// For a moment: who else speaks for an address is heard.
+    /// For a moment: who else speaks for an address is heard, or has been heard.
     Probe = 13,
     /// Learned: the way out of a pod whose namespace has an egress address.
     Exit = 14,
@@ -561,7 +572,7 @@ pub const TUNNEL_METER: u32 = 2;
 /// receive must not lose its new conversations to the log.
 pub const LOG_METER: u32 = 3;
 
-/// Meter for copies of frames that speak for an address that the agent asked about.
+/// Meter for copies of frames that speak for an address that the agent asked about, or for one of a pod here.
 pub const PROBE_METER: u32 = 5;
 /// Meter for packets that tunnels and wires bring and that are larger than their receiver takes.
 pub const OVERSIZE_METER: u32 = 4;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fabric_core::node::*;
 use fabric_core::pipeline::site::Rates;
-use openflow::message::packet_fields;
+use openflow::message::{PacketIn, packet_fields};
 use openflow::{Action, Field, Mac};
 use policy::Object;
 
@@ -16,6 +16,8 @@ use super::model::{Model, Store};
 pub const UPLINK: u32 = 5;
 /// Longer than an address is looked for.
 pub const LOOKED_FOR: Duration = Duration::from_millis(700);
+/// A machine in the VLAN.
+pub const FOREIGN: Mac = Mac([0x52, 0x54, 0, 0, 0, 7]);
 
 pub const LAN: &str = "{apiVersion: fabric.io/v1alpha1, kind: Network, metadata: {name: lan100}, spec: {mode: underlay, \
     physicalNetwork: lan, vlan: 100, cidrs: [10.100.0.0/24, 'fd64::/64'], gateway: [10.100.0.254, 'fd64::fe']}}";
@@ -82,11 +84,17 @@ pub fn ask(model: &mut Model, name: &str) -> RequestId {
 }
 
 pub fn attach(model: &mut Model, name: &str) -> Attached {
-    let id = ask(model, name);
+    add(model, request(name)).unwrap_or_else(|error| panic!("ADD of {name}: {error:?}"))
+}
+
+/// What comes of an ADD, as soon as an address was looked for.
+pub fn add(model: &mut Model, request: AttachRequest) -> Result<Attached, RequestError> {
+    let id = model.request(Request::Attach(request));
     model.pass(LOOKED_FOR);
     match model.replies.remove(&id) {
-        Some(Ok(Reply::Attached(attached))) => attached,
-        other => panic!("ADD of {name}: {other:?}"),
+        Some(Ok(Reply::Attached(attached))) => Ok(attached),
+        Some(Err(error)) => Err(error),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -102,7 +110,38 @@ pub fn refusal(model: &mut Model, id: RequestId) -> RequestError {
     }
 }
 
-/// The addresses that frames of the agent's own were about, in order, with the ports that they went to.
+/// A frame by which a machine uses an address.
+pub fn claim(address: IpAddr, mac: Mac) -> Vec<u8> {
+    let mut packet = [vec![0xff; 6], mac.0.to_vec()].concat();
+    match address {
+        IpAddr::V4(v4) => {
+            packet.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 2]);
+            packet.extend(mac.0);
+            packet.extend(v4.octets());
+            packet.extend([0; 6]);
+            packet.extend([10, 100, 0, 1]);
+        }
+        IpAddr::V6(v6) => {
+            packet.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]);
+            packet.extend(v6.octets());
+            packet.extend([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+            packet.extend([136, 0, 0, 0, 0x20, 0, 0, 0]);
+            packet.extend(v6.octets());
+            packet.extend([2, 1]);
+            packet.extend(mac.0);
+        }
+    }
+    packet
+}
+
+/// The switch hands up the copy of a frame.
+pub fn show(model: &mut Model, userdata: u8, packet: Vec<u8>) {
+    let packet_in = PacketIn { packet, userdata: vec![userdata], ..PacketIn::default() };
+    model.handle(Event::Switch(SwitchEvent::PacketIn(Box::new(packet_in))));
+}
+
+/// The addresses that frames of the agent's own were about, in order, with the ports that they went to; without the
+/// reports of listeners (ICMPv6 type 143) among them.
 pub fn sent(model: &mut Model) -> Vec<(IpAddr, Mac, Vec<u32>)> {
     let about = |frame: &[u8]| -> IpAddr {
         let fields = packet_fields(frame);
@@ -116,8 +155,10 @@ pub fn sent(model: &mut Model) -> Vec<(IpAddr, Mac, Vec<u32>)> {
             |action: &Action| if let Action::Output { port, .. } = action { Some(*port) } else { None };
         actions.iter().filter_map(port).collect()
     };
+    let reports = |frame: &[u8]| packet_fields(frame).exact(Field::ICMPV6_TYPE) == Some(143);
     std::mem::take(&mut model.sent)
         .iter()
+        .filter(|out| !reports(&out.packet))
         .map(|out| {
             assert!(out.actions.contains(&Action::PushVlan(0x8100)), "{:?}", out.actions);
             let source = packet_fields(&out.packet).exact(Field::ETH_SRC).unwrap();

@@ -1,7 +1,5 @@
 use super::*;
 
-const ICMPV6: u8 = 58;
-
 const MAC: Mac = Mac([0x0e, 1, 2, 3, 4, 5]);
 const ROUTER: Mac = Mac([0x0a, 0x58, 0, 0, 0, 1]);
 
@@ -22,8 +20,10 @@ fn sums_up(frame: &[u8]) -> bool {
     let (pseudo, body) = match number(frame, Field::ETH_TYPE) {
         0x0800 => (Vec::new(), &frame[34..]),
         _ => {
-            let length = u32::try_from(frame.len() - 54).unwrap();
-            ([&frame[22..54], &length.to_be_bytes(), &[0, 0, 0, ICMPV6]].concat(), &frame[54..])
+            // Options for every hop are eight bytes here, and no part of the sum.
+            let at = if frame[20] == HOP_OPTIONS { 62 } else { 54 };
+            let length = u32::try_from(frame.len() - at).unwrap();
+            ([&frame[22..54], &length.to_be_bytes(), &[0, 0, 0, ICMPV6]].concat(), &frame[at..])
         }
     };
     let all = [&pseudo[..], body, if body.len() % 2 == 1 { &[0] } else { &[] }].concat();
@@ -56,6 +56,20 @@ fn a_probe_of_ipv6_is_a_solicitation_from_nobody_to_the_group_of_the_address() {
     assert_eq!(number(&frame, Field::ICMPV6_TYPE), 135);
     assert_eq!(number(&frame, Field::ND_TARGET), u128::from(v6("fd64::12:3456")));
     assert_eq!(frame.len(), 14 + 40 + 24, "no option of a link-layer address (RFC 4861 §4.3)");
+    assert!(sums_up(&frame));
+}
+
+#[test]
+fn who_looks_for_an_address_joins_its_group_before() {
+    let frame = joins(MAC, v6("fd64::12:3456")).unwrap();
+    assert_eq!(&frame[..12], [[0x33, 0x33, 0, 0, 0, 0x16], MAC.0].concat());
+    assert_eq!(number(&frame, Field::IPV6_SRC), 0);
+    assert_eq!(number(&frame, Field::IPV6_DST), u128::from(v6("ff02::16")));
+    assert_eq!((number(&frame, Field::IP_TTL), number(&frame, Field::ICMPV6_TYPE)), (1, 143));
+    assert_eq!(frame[18..20], 36u16.to_be_bytes(), "the length of what follows");
+    assert_eq!(frame[54..62], [ICMPV6, 0, 5, 2, 0, 0, 1, 0], "a router alert for MLD");
+    assert_eq!(frame[68..74], [0, 1, 4, 0, 0, 0], "one record: everything that is sent to");
+    assert_eq!(frame[74..], v6("ff02::1:ff12:3456").octets());
     assert!(sums_up(&frame));
 }
 

@@ -27,8 +27,9 @@ use super::super::fields::{
 };
 use super::super::site::{LocalPod, Segment, Site};
 use super::super::vocabulary::{
-    COPY_LENGTH, Cause, DHCPV6_CLIENT, Kind, ON_SEGMENT, Origin, PROBE_METER, PROBE_SECONDS, PROBED,
-    REG_FLAGS, REG_OUTPUT, REG_SEGMENT, REG_ZONE_IN, REG_ZONE_OUT, Table, octets, priority, stable_id,
+    ALL_MLD_ROUTERS, CLAIMED, CLAIMED_SECONDS, CLAIMS, COPY_LENGTH, Cause, DHCPV6_CLIENT, Kind, ON_SEGMENT,
+    Origin, PROBE_METER, PROBE_SECONDS, PROBED, REG_FLAGS, REG_OUTPUT, REG_SEGMENT, REG_ZONE_IN,
+    REG_ZONE_OUT, Table, octets, priority, stable_id,
 };
 use super::rates::size_received;
 use super::{drop_for, flow, of_node, own};
@@ -37,9 +38,6 @@ use super::{drop_for, flow, of_node, own};
 const QUERY: u8 = 130;
 /// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
 const LISTENERS: u8 = 143;
-/// Who hears those reports (RFC 3810 §5.2.14), and the frames that carry them (RFC 2464 §7).
-const ALL_MLD_ROUTERS: (Ipv6Addr, Mac) =
-    (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16), Mac([0x33, 0x33, 0, 0, 0, 0x16]));
 /// Hop limit of neighbour discovery (RFC 4861 §6.1.1, §7.1).
 const ON_LINK: u8 = 255;
 /// Hop limit of queries for listeners (RFC 3810 §5).
