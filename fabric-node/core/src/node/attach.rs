@@ -87,6 +87,7 @@ impl Node {
         let network = self.network_of(request)?;
         let wish = self.wish(request, &network)?;
         let segment = self.segment_for(&network)?;
+        self.mac_is_free(request, &network)?;
         let addresses = self.choose_addresses(&network, &wish, now)?;
         self.join(&request.key, &network, segment, now);
         let gateways = addresses.iter().filter_map(|ip| network.gateway(Family::of(*ip))).collect();

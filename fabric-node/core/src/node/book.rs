@@ -134,6 +134,14 @@ impl Attachment {
         owner(&self.key)
     }
 
+    /// Whose it is, in words.
+    pub fn holder(&self) -> String {
+        match &self.pod {
+            Some(pod) => format!("pod {}", pod.reference()),
+            None => format!("container {}", self.key.container_id),
+        }
+    }
+
     pub fn is_leaving(&self) -> bool {
         !self.detaching.is_empty() || self.fault.is_some() || matches!(self.stage, Stage::Leaving { .. })
     }

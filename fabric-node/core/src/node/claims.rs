@@ -210,10 +210,7 @@ impl Node {
                 format!("Network {of} does not hand it out any more")
             }
         };
-        let who = match &attachment.pod {
-            Some(pod) => format!("pod {}", pod.reference()),
-            None => format!("container {}", attachment.key.container_id),
-        };
+        let who = attachment.holder();
         Some(format!("{who} has the address {ip}, but {fault}: it keeps it until it is created again"))
     }
 

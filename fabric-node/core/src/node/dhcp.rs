@@ -62,6 +62,7 @@ impl Node {
     fn join_to_lease(&mut self, request: &AttachRequest, now: Instant) -> Result<(), RequestError> {
         let network = self.network_of(request)?;
         let segment = self.segment_for(&network)?;
+        self.mac_is_free(request, &network)?;
         if segment.is_none() {
             return Err(RequestError::Invalid(format!(
                 "ipam.type \"dhcp\" asks a DHCP server in a VLAN, and Network {} is an overlay, where there is none: \

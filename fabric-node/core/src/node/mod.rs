@@ -36,6 +36,7 @@ mod io;
 mod learning;
 mod leases;
 mod limits;
+mod macs;
 mod memory;
 mod paths;
 mod pools;
