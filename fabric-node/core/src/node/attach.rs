@@ -376,7 +376,7 @@ impl Node {
     fn send_flows(&mut self, key: &AttachmentKey, task: Task) {
         let Some(pod) = self.book.get(key).and_then(|a| self.pod_of_zone(a.zone)) else { return };
         self.limit_connections([pod.zone]);
-        let mut flows = if pod.segment.is_some() { self.node_flow_changes() } else { Vec::new() };
+        let mut flows = if self.is_in_node_flows(&pod) { self.node_flow_changes() } else { Vec::new() };
         flows.extend(pod_flows(&self.site, &pod).into_iter().map(FlowMod::add));
         let meters = pod_meters(&pod, self.config.punts_per_second);
         if self.book.get(key).is_some_and(|a| a.stage != Stage::Ready) {

@@ -84,7 +84,7 @@ impl Node {
         let learned = self.memory.forget(zone);
         self.book.set_port(key, None);
         let of_node = match &pod {
-            Some(LocalPod { segment: Some(_), .. }) => self.node_flow_changes(),
+            Some(pod) if self.is_in_node_flows(pod) => self.node_flow_changes(),
             _ => Vec::new(),
         };
         let statics = pod.iter().flat_map(|pod| pod_flows(&self.site, pod)).map(|flow| flow.key());

@@ -242,9 +242,15 @@ impl Node {
                 .iter()
                 .flat_map(|n| n.cidrs.iter().copied())
                 .chain(self.pods_in_vlans())
+                .chain(self.stray_addresses())
                 .collect(),
             sources: one_a_family(&self.site.addresses),
-            masquerade: overlays.iter().filter(|n| n.snat).flat_map(|n| n.cidrs.iter().copied()).collect(),
+            masquerade: overlays
+                .iter()
+                .filter(|n| n.snat)
+                .flat_map(|n| n.cidrs.iter().copied())
+                .chain(self.stray_addresses())
+                .collect(),
             on_wire: self.pods_in_vlans().collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
             egress_asked: self.world.egress_addresses().next().is_some(),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use openflow::{Action, FlowMod, FlowTable};
 use policy::{Change, Mode, Name, Network, World};
 
@@ -63,6 +64,11 @@ impl Node {
         changes
     }
 
+    /// Whether flows of the node itself speak of a pod.
+    pub(super) fn is_in_node_flows(&self, pod: &LocalPod) -> bool {
+        pod.segment.is_some() || pod.addresses.iter().any(|address| !self.world.is_overlay(*address))
+    }
+
     /// What has to change in all static flows after the site has: numbers of tunnels and uplinks stand in those of pods
     /// as well.
     pub(super) fn static_flow_changes(&mut self, before: &Site) -> Vec<FlowMod> {
@@ -110,23 +116,43 @@ impl Node {
     /// Networks that have become of another kind than their running pods were attached to, in words: such pods keep what
     /// they have until they are made anew, since their addresses, gateway and way out are all of the other kind.
     pub(super) fn outdated(&self) -> Vec<String> {
-        let mut outdated: BTreeMap<(&Name, Option<Segment>, Option<&Segment>), usize> = BTreeMap::new();
-        for Attachment { network: name, segment, stage, .. } in self.book.iter() {
-            if let Some(network) = self.world.network(name).filter(|_| *stage == Stage::Ready)
-                && Segment::of(network) != *segment
-            {
-                *outdated.entry((name, Segment::of(network), segment.as_ref())).or_default() += 1;
+        let mut outdated: BTreeMap<(&Name, String, String), Vec<String>> = BTreeMap::new();
+        for attachment in self.book.iter().filter(|attachment| attachment.stage == Stage::Ready) {
+            let (name, was) = (&attachment.network, attachment.segment.as_ref());
+            let Some(is) = self.world.network(name).map(Segment::of) else { continue };
+            if is.as_ref() != was {
+                let pods = outdated.entry((name, kind(is.as_ref()), kind(was))).or_default();
+                pods.push(attachment.holder());
             }
         }
         let told = outdated.into_iter().map(|((network, is, was), pods)| {
-            let (is, was) = (kind(is.as_ref()), kind(was));
+            let pods = some_of(&pods);
             format!(
-                "Network {network} is {is}, and {pods} running containers were attached when it was {was}: they \
-                 stay so until they are created again"
+                "Network {network} is {is}, but was {was} when these were attached. They stay so, and reach those \
+                 attached since then in part or not at all. Create them again: {pods}"
             )
         });
         told.collect()
     }
+
+    /// Addresses of pods here that are on no wire, and of no overlay either: their Network has become of another kind, or
+    /// is not in force any more. No prefix of an overlay speaks for them.
+    pub(super) fn stray_addresses(&self) -> impl Iterator<Item = IpNet> {
+        let here =
+            |a: &&Attachment| a.segment.is_none() && matches!(a.stage, Stage::Installing | Stage::Ready);
+        let addresses = self.book.iter().filter(here).flat_map(|a| a.addresses.iter().copied());
+        addresses.filter(|address| !self.world.is_overlay(*address)).map(IpNet::from)
+    }
+}
+
+/// Pods that a message names.
+const NAMED: usize = 16;
+
+/// The first of many, and how many more there are.
+fn some_of(pods: &[String]) -> String {
+    let more = pods.len().saturating_sub(NAMED);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    pods.iter().take(NAMED).cloned().chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 /// A kind of Network, for people.

@@ -24,7 +24,7 @@ impl Sent {
         Sent { from: self.to, to: self.from, source_port: self.port, port: self.source_port, ..self }
     }
 
-    fn packet(self, in_port: u32, mac: Mac) -> Packet {
+    pub fn packet(self, in_port: u32, mac: Mac) -> Packet {
         let (IpAddr::V4(from), IpAddr::V4(to)) = (self.from, self.to) else { panic!("IPv4 only") };
         let packet = Packet::new()
             .with(Field::IN_PORT, in_port)
@@ -86,7 +86,7 @@ pub fn send(nodes: &mut [Model], from: Place, sent: Sent) -> Option<(usize, u32)
 }
 
 /// One node: the packet asks as often as it has to, and starts again with the flows that it got.
-fn cross(model: &mut Model, sent: Sent, packet: Packet) -> Vec<(u32, Packet)> {
+pub fn cross(model: &mut Model, sent: Sent, packet: Packet) -> Vec<(u32, Packet)> {
     for _ in 0..MOST_PUNTS {
         let flows = model.flows.clone();
         let trace = Simulator::new(&flows).run(packet.clone(), &mut model.connections);
@@ -96,6 +96,7 @@ fn cross(model: &mut Model, sent: Sent, packet: Packet) -> Vec<(u32, Packet)> {
         };
         let shown = [
             Field::REG0,
+            Field::REG8,
             Field::IN_PORT,
             Field::TUN_SRC,
             Field::CT_STATE,

@@ -9,6 +9,7 @@ mod pod;
 mod rates;
 mod segment;
 
+use ipnet::IpNet;
 use openflow::message::MeterMod;
 use openflow::{Action, Flow, Match};
 use policy::World;
@@ -19,7 +20,7 @@ use super::vocabulary::{Cause, Cookie, Kind, REG_FLAGS, RETRY, Table, priority};
 
 pub use node::{OWN_NODE, node_flows, node_meters, to_host, to_host_from};
 pub use pod::{forget_meters_of, forget_rates, pod_flows, pod_meters};
-pub use segment::{out_by_wire, probe_flows};
+pub use segment::{out_by_wire, probe_flows, quiet_flows};
 
 /// All static flows of a node: its own and those of its pods.
 #[must_use]
@@ -43,6 +44,14 @@ pub fn static_meters<'a>(pods: impl IntoIterator<Item = &'a LocalPod>, rate: u32
         meters.extend(pod_meters(pod, rate));
     }
     meters
+}
+
+/// What the fabric alone leads to: the overlays, and those pods of this node that are on no wire although their Network
+/// is no overlay any more.
+fn inside(world: &World, pods: &[&LocalPod]) -> Vec<IpNet> {
+    let off_wire = pods.iter().filter(|pod| pod.segment.is_none()).flat_map(|pod| &pod.addresses);
+    let strays = off_wire.filter(|address| !world.is_overlay(**address)).map(|address| IpNet::from(*address));
+    world.overlays().flat_map(|network| network.cidrs.iter().copied()).chain(strays).collect()
 }
 
 fn flow(kind: Kind, id: u64, table: Table, priority: u16, matches: Match, actions: Vec<Action>) -> Flow {

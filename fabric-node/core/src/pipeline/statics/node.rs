@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use openflow::message::MeterMod;
 use openflow::{Action, Controller, Field, Flow, Match, Subfield, port};
-use policy::{Family, Mode, World};
+use policy::{Family, World};
 
 use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, check_size, clear_retry, commit, commit_noted, copy,
@@ -20,7 +20,7 @@ use super::super::vocabulary::{
 use super::dhcp::answers_to_several;
 use super::pod::{ask, punt_meter};
 use super::segment::segment_flows;
-use super::{drop_for, miss, of_node};
+use super::{drop_for, inside, miss, of_node};
 
 /// The id that stands in the `ct_label` of conversations that the node's own rules allow.
 pub const OWN_NODE: u64 = 1;
@@ -30,9 +30,9 @@ pub const OWN_NODE: u64 = 1;
 pub fn node_flows<'a>(site: &Site, world: &World, pods: impl IntoIterator<Item = &'a LocalPod>) -> Vec<Flow> {
     let pods: Vec<&LocalPod> = pods.into_iter().collect();
     let mut flows = classify(site);
-    flows.extend(segment_flows(site, world, pods.iter().copied()));
+    flows.extend(segment_flows(site, world, &pods));
     flows.extend(answers_to_several(site, world, &pods));
-    flows.extend(guard(world));
+    flows.extend(guard(world, &pods));
     flows.extend(neighbour());
     flows.extend(conversations());
     flows.extend(route(site));
@@ -69,7 +69,7 @@ fn classify(site: &Site) -> Vec<Flow> {
 }
 
 /// What is dropped for a cause, and who else passes; what pods may send stands with the pods.
-fn guard(world: &World) -> Vec<Flow> {
+fn guard(world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
     let table = Table::Guard;
     let pod = || from(Origin::Pod);
     let tagged = pod().with_mask(Field::VLAN_TCI, 0x1000u16, 0x1000u16);
@@ -97,9 +97,8 @@ fn guard(world: &World) -> Vec<Flow> {
         of_node(table, priority::CAUSE, from(Origin::Host), vec![go(Table::Route)]),
         miss(table, Origin::Tunnel.bit(), Origin::Tunnel.bit()),
     ];
-    let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
-    for cidr in overlays.flat_map(|network| network.cidrs.iter()) {
-        let matches = source(from(Origin::Host), *cidr);
+    for prefix in inside(world, pods) {
+        let matches = source(from(Origin::Host), prefix);
         flows.push(drop_for(Cause::SpoofedByHost, table, priority::FIRST, matches));
     }
     flows

@@ -32,7 +32,7 @@ use super::super::vocabulary::{
     REG_ZONE_OUT, Table, octets, priority, stable_id,
 };
 use super::rates::size_received;
-use super::{drop_for, flow, of_node, own};
+use super::{drop_for, flow, inside, of_node, own};
 
 /// ICMPv6 type of a query for multicast listeners (RFC 2710 §3, RFC 3810 §5.1).
 const QUERY: u8 = 130;
@@ -46,11 +46,7 @@ const ONE_HOP: u8 = 1;
 const GROUP: Mac = Mac([1, 0, 0, 0, 0, 0]);
 
 /// Flows of the segments of some pods, and of what comes by their wires.
-pub fn segment_flows<'a>(
-    site: &Site,
-    world: &World,
-    pods: impl IntoIterator<Item = &'a LocalPod>,
-) -> Vec<Flow> {
+pub fn segment_flows(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
     let mut segments: BTreeMap<u32, Vec<&LocalPod>> = BTreeMap::new();
     for pod in pods {
         if let Some(segment) = &pod.segment
@@ -67,8 +63,7 @@ pub fn segment_flows<'a>(
         flows.push(of_node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
         let everybody: Vec<u32> =
             pods.iter().filter(|pod| !pod.addresses.is_empty()).map(|pod| pod.port).collect();
-        let networks = || world.networks().filter(|network| is_of(site, network, number));
-        let cidrs: Vec<IpNet> = networks().flat_map(|network| network.cidrs.iter().copied()).collect();
+        let cidrs = prefixes(site, world, number, &pods);
         let group = || Match::new().with(REG_SEGMENT, number).with_mask(Field::ETH_DST, GROUP, GROUP);
         for heard in [group().with(Field::ETH_TYPE, ETH_ARP), destination(group(), link_scope())] {
             flows.push(of_node(Table::Neighbour, priority::SEGMENT, heard, to_all(number, &everybody)));
@@ -88,8 +83,14 @@ pub fn hears_groups(pod: &LocalPod, world: &World) -> bool {
     !pod.addresses.is_empty() && pod.addresses.iter().all(|address| world.is_open(*address))
 }
 
-fn is_of(site: &Site, network: &Network, number: u32) -> bool {
-    Segment::of(network).and_then(|segment| site.segment_number(&segment)) == Some(number)
+/// The prefixes on a segment: of the Networks that are there, and of those that its pods' addresses are of, which may have
+/// become of another kind.
+fn prefixes(site: &Site, world: &World, number: u32, pods: &[&LocalPod]) -> Vec<IpNet> {
+    let is_there = |network: &&Network| {
+        let pods_are = || pods.iter().flat_map(|pod| &pod.addresses).any(|ip| network.contains(*ip));
+        Segment::of(network).and_then(|segment| site.segment_number(&segment)) == Some(number) || pods_are()
+    };
+    world.networks().filter(is_there).flat_map(|network| network.cidrs.iter().copied()).collect()
 }
 
 /// Multicast that no router forwards (RFC 4291 §2.7).
@@ -117,7 +118,7 @@ fn on_link(number: u32, cidrs: &[IpNet]) -> Vec<Flow> {
 }
 
 /// What comes by any wire, and what pods may not say on one.
-fn wire(site: &Site, world: &World) -> Vec<Flow> {
+fn wire(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
     let table = Table::Guard;
     let arrived = || from(Origin::Physical);
     let pod = Origin::Pod.bit() | ON_SEGMENT;
@@ -145,9 +146,8 @@ fn wire(site: &Site, world: &World) -> Vec<Flow> {
     for family in Family::ALL {
         flows.push(of_node(table, priority::CAUSE, ip(arrived(), family), vec![go(Table::Route)]));
     }
-    let overlays = world.networks().filter(|network| matches!(network.mode, Mode::Overlay { .. }));
-    let inside = overlays.flat_map(|network| network.cidrs.iter().copied());
-    for alien in inside.chain(site.addresses.iter().map(|address| host(*address))) {
+    let own = site.addresses.iter().map(|address| host(*address));
+    for alien in inside(world, pods).into_iter().chain(own) {
         let matches = source(arrived(), alien);
         flows.push(drop_for(Cause::SpoofedOnWire, table, priority::FIRST, matches));
     }
