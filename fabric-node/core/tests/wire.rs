@@ -12,7 +12,9 @@ mod support;
 
 use std::net::IpAddr;
 
-use openflow::table::Packet;
+use fabric_core::pipeline::statics::quiet_flows;
+use fabric_core::pipeline::vocabulary::CLAIMED;
+use openflow::table::{Packet, Simulator};
 use openflow::{Field, Mac, port};
 use support::switch::{Fabric, Node, Sent};
 
@@ -124,6 +126,41 @@ fn nobody_on_the_wire_is_somebody_here() {
     assert!(brings(&mut node, claim, MACHINE, Mac([0x33, 0x33, 0, 0, 0, 1])).is_empty());
     let back = udp(PLAIN.1, WEB.1, (1, 2));
     assert_eq!(brings(&mut node, back, ROUTER, to), [WEB.0], "a pod of another VLAN comes by the router");
+}
+
+/// A frame of VLAN 100 that goes nowhere; what the agent is shown of it.
+fn shown(node: &mut Node, packet: Packet, to: Mac) -> Vec<Vec<u8>> {
+    let packet = frame(packet, MACHINE, to).with(Field::IN_PORT, WIRE).with(Field::VLAN_TCI, VLAN_100);
+    let trace = Simulator::new(&node.flows).run(packet, &mut node.connections);
+    assert!(trace.outputs.is_empty() && trace.undone.is_empty(), "{:?}", trace.outputs);
+    trace.punts.iter().map(|punt| punt.controller.userdata.clone()).collect()
+}
+
+#[test]
+fn who_claims_a_pods_address_is_shown_to_the_agent_until_it_has_heard() {
+    let mut node = node();
+    let all = Mac([0x33, 0x33, 0, 0, 0, 1]);
+    let claims = || {
+        [
+            (arp(1, (MACHINE, WEB.1), "10.100.0.5"), EVERYBODY),
+            (arp(2, (MACHINE, WEB.1), DB.1), mac(DB.0)),
+            (discovery(136, "fe80::9", "ff02::1", WEB_V6, 255), all),
+            (discovery(136, WEB_V6, "ff02::1", WEB_V6, 255), all),
+            (discovery(135, WEB_V6, "ff02::1:ff00:5", "fd10::5", 255), Mac([0x33, 0x33, 0xff, 0, 0, 5])),
+        ]
+    };
+    for (claim, to) in claims() {
+        assert_eq!(shown(&mut node, claim, to), [[CLAIMED]]);
+    }
+    assert!(shown(&mut node, udp(WEB.1, DB.1, (1, 2)), mac(DB.0)).is_empty(), "a packet is no claim");
+    let number = WIRE << 16 | u32::from(VLAN_100);
+    for address in [WEB.1, WEB_V6] {
+        node.flows.extend(quiet_flows(number, ip(address)));
+    }
+    for (claim, to) in claims() {
+        assert!(shown(&mut node, claim, to).is_empty(), "it has heard of that");
+    }
+    assert_eq!(shown(&mut node, arp(1, (MACHINE, DB.1), WEB.1), EVERYBODY), [[CLAIMED]], "another one's");
 }
 
 #[test]

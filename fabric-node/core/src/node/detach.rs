@@ -114,6 +114,7 @@ impl Node {
         let others = self.other_claims(&attachment);
         for ip in attachment.addresses.iter().chain(&others) {
             self.identities.remove(ip);
+            self.conflicts.forget(*ip);
             self.release(*ip, &owner);
         }
         let removed = result.map(|()| Reply::Done).map_err(RequestError::Failed);

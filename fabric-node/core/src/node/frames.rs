@@ -112,8 +112,8 @@ fn arp(sender: Mac, from: Ipv4Addr, of: Ipv4Addr) -> Vec<u8> {
     [&ethernet[..], &request, &sender.0, &from.octets(), &[0; 6], &of.octets()].concat()
 }
 
-/// Whose address a frame claims, and the hardware address that claims it: by using it in ARP or in an advertisement, or
-/// by asking whether anybody has it.
+/// Whose address a frame claims, and the hardware address that claims it: by using it in ARP, in an advertisement or as
+/// the source of a question, or by asking whether anybody has it. None of discovery that a router has passed on.
 pub(super) fn claimant(frame: &[u8]) -> Option<(IpAddr, Mac)> {
     let fields = packet_fields(frame);
     if fields.exact(Field::ETH_TYPE) == Some(ETH_ARP.into()) {
@@ -121,13 +121,18 @@ pub(super) fn claimant(frame: &[u8]) -> Option<(IpAddr, Mac)> {
         let claimed = if from.is_unspecified() { of } else { from };
         return Some((claimed.into(), mac(&fields, Field::ARP_SHA)?));
     }
-    let target = v6(&fields, Field::ND_TARGET)?;
-    let kind = fields.exact(Field::ICMPV6_TYPE)?;
-    let asks = kind == u128::from(SOLICITATION);
-    let claims = kind == u128::from(ADVERTISEMENT) || asks && v6(&fields, Field::IPV6_SRC)?.is_unspecified();
-    let shown = mac(&fields, Field::ND_TLL).filter(|mac| *mac != Mac::default());
-    let sender = shown.or_else(|| mac(&fields, Field::ETH_SRC))?;
-    claims.then_some((target.into(), sender))
+    if fields.exact(Field::IP_TTL)? != ON_LINK_HOPS.into() {
+        return None;
+    }
+    let (target, source) = (v6(&fields, Field::ND_TARGET)?, v6(&fields, Field::IPV6_SRC)?);
+    let (claimed, shown) = match u8::try_from(fields.exact(Field::ICMPV6_TYPE)?).ok()? {
+        ADVERTISEMENT => (target, Field::ND_TLL),
+        SOLICITATION if source.is_unspecified() => (target, Field::ND_SLL),
+        SOLICITATION => (source, Field::ND_SLL),
+        _ => return None,
+    };
+    let shown = mac(&fields, shown).filter(|mac| *mac != Mac::default());
+    Some((claimed.into(), shown.or_else(|| mac(&fields, Field::ETH_SRC))?))
 }
 
 /// What tells the sender of a frame that it is too big: an ICMP error that comes from the router that the frame was for,

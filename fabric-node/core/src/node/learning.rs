@@ -10,7 +10,7 @@ use policy::{Direction, Question, Resident};
 use super::memory::Learned;
 use super::{Command, Node, SwitchCommand};
 use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Tuple, Verdict, answer};
-use crate::pipeline::vocabulary::{Cookie, OVERSIZE, Origin, PROBED, Table, octets, stable_id};
+use crate::pipeline::vocabulary::{CLAIMED, Cookie, OVERSIZE, Origin, PROBED, Table, octets, stable_id};
 
 /// A packet whose other end is not known yet: its claim may be on the way here.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ impl Node {
         }
         match packet_in.userdata.first() {
             Some(&PROBED) => return self.heard(&packet_in, now),
+            Some(&CLAIMED) => return self.claimed_on_wire(&packet_in, now),
             Some(&OVERSIZE) => return self.tell_too_big(&packet_in),
             _ => {}
         }

@@ -21,6 +21,7 @@ mod book;
 mod choice;
 mod claims;
 mod clock;
+mod conflicts;
 mod connection;
 mod deletions;
 mod denial;
@@ -63,6 +64,7 @@ use policy::{Name, World};
 
 use announcements::{Announcement, KnownUplinks};
 use book::Book;
+use conflicts::Conflicts;
 use deletions::Deletions;
 use egress::Egress;
 use learning::Parked;
@@ -77,6 +79,7 @@ use upkeep::Upkeep;
 use walks::Walks;
 
 pub use clock::Clock;
+pub use conflicts::Conflict;
 pub use connection::{Connection, Detail, Tuple};
 pub use denial::{Denial, End};
 pub use frames::announcement;
@@ -246,6 +249,7 @@ pub struct Node {
     known_uplinks: KnownUplinks,
     probes: Vec<Probe>,
     former: Former,
+    conflicts: Conflicts,
     announcements: Vec<Announcement>,
     peers_settled: bool,
     paths_in_use: PathsInUse,
@@ -314,6 +318,7 @@ impl Node {
             known_uplinks: None,
             probes: Vec::new(),
             former: Former::default(),
+            conflicts: Conflicts::default(),
             announcements: Vec::new(),
             peers_settled: true,
             paths_in_use: PathsInUse::default(),
@@ -373,6 +378,7 @@ impl Node {
         self.expire_waiting(now);
         self.send_probes(now);
         self.send_announcements(now);
+        self.conflicts.expire(now);
         self.sweep_missing(now);
         self.keep_up(now);
         if self.egress.is_due(now) {
@@ -399,6 +405,7 @@ impl Node {
         let announcements = self.announcements.iter().map(Announcement::due);
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
         let own = own.chain(self.egress.due()).chain(self.limits.due()).chain(self.paths_told_at());
+        let own = own.chain(self.conflicts.due());
         parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
     }
 

@@ -148,7 +148,7 @@ impl Node {
         self.forget_expired(&installed, asked);
         self.node_flows = node_flows(&self.site, &self.world, self.book.pods()).into_iter().collect();
         let pods: Vec<Flow> = self.book.pods().flat_map(|pod| pod_flows(&self.site, pod)).collect();
-        let probes = self.flows_of_probes();
+        let probes = [self.flows_of_probes(), self.flows_of_conflicts(now)].concat();
         let learned = self.memory.iter().map(|learned| &learned.flow);
         let flows = installed.to_become(self.node_flows.iter().chain(&pods).chain(&probes).chain(learned));
         let first = !self.up;

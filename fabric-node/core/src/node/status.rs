@@ -9,7 +9,7 @@ use policy::{IpClaim, World};
 
 use super::book::Stage;
 use super::reconcile::Trust;
-use super::{AttachmentKey, NarrowPath, Node, PoolUse, Tallies};
+use super::{AttachmentKey, Conflict, NarrowPath, Node, PoolUse, Tallies};
 use crate::pipeline::learned::{PuntError, Verdict};
 use crate::pipeline::site::{Rates, Segment};
 use crate::pipeline::vocabulary::Table;
@@ -163,6 +163,10 @@ pub struct StatusView<'a> {
     pub dormant: usize,
     /// Paths to other nodes that carry less than the interface which they leave by.
     pub paths: Vec<NarrowPath>,
+    /// Machines that claim addresses of pods of this node.
+    pub conflicts: Vec<Conflict>,
+    /// Announcements that defended an address against such a machine, since the start.
+    pub defences: u64,
     /// What is wrong until somebody acts.
     pub problems: Vec<String>,
 }
@@ -198,6 +202,8 @@ impl Node {
             settled: self.is_settled(),
             dormant: self.memory.dormant(),
             paths: self.narrow_paths(),
+            conflicts: self.conflicts().collect(),
+            defences: self.conflicts.defences,
             problems: self.problems(),
         }
     }
@@ -209,6 +215,7 @@ impl Node {
             .chain(self.outdated())
             .chain(self.unheld_egress())
             .chain(self.too_narrow())
+            .chain(self.conflicts().map(|conflict| conflict.problem()))
             .chain(self.walks.problem())
             .chain(self.limits.problem())
             .collect()
@@ -224,6 +231,12 @@ impl Node {
     #[must_use]
     pub fn edits(&self) -> u64 {
         self.edits
+    }
+
+    /// How often machines that claim addresses of pods here came or went: problems change with it, without an edit.
+    #[must_use]
+    pub fn conflict_changes(&self) -> u64 {
+        self.conflicts.changes
     }
 
     /// Whether everything that follows from the edits taken is in the switch, and no connection is left that they forbid.

@@ -97,8 +97,10 @@ fn whoever_uses_an_address_or_looks_for_it_is_a_claimant() {
     let asks = arp(MAC, v4("10.100.0.1"), v4("10.100.0.5"));
     assert_eq!(claimant(&asks), Some((v4("10.100.0.1").into(), MAC)));
     let mut asks = probe(MAC, v6("fd64::5").into()).unwrap();
-    asks[22] = 0xfe;
-    assert_eq!(claimant(&asks), None);
+    asks[22..38].copy_from_slice(&v6("fd64::1").octets());
+    assert_eq!(claimant(&asks), Some((v6("fd64::1").into(), MAC)));
+    asks[21] = 254;
+    assert_eq!(claimant(&asks), None, "a router has passed it on");
     assert_eq!(claimant(&[]), None);
     assert_eq!(claimant(&udp(v4("10.0.0.1"), v4("10.0.0.2"), 10)), None);
 }

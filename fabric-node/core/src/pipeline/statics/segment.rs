@@ -12,18 +12,19 @@
 //!
 //! From the wire only that passes which is for a pod of the segment, and what nobody here says of himself: no frame with
 //! the hardware address of a pod, none that speaks for a pod's address in its own segment, none of an overlay pod or of
-//! this node. A pod of another segment of this node does come by the wire with its own address: by the router.
+//! this node. A pod of another segment of this node does come by the wire with its own address: by the router. Of who
+//! claims a pod's address in ARP or neighbour discovery the agent gets a copy, at most one in a while for each address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use openflow::{Action, Controller, Field, Flow, Mac, Match};
-use policy::{Family, Mode, Network, World};
+use policy::{Family, Network, World};
 
 use super::super::fields::{
     ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, destination, discovery, flags, from, go, host,
-    ip, set, source, to_wire, track,
+    ip, set, set_flags, source, to_wire, track,
 };
 use super::super::site::{LocalPod, Segment, Site};
 use super::super::vocabulary::{
@@ -58,7 +59,7 @@ pub fn segment_flows(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow
     if segments.is_empty() {
         return Vec::new();
     }
-    let mut flows = wire(site, world);
+    let mut flows = wire(site, world, pods);
     for (number, pods) in segments {
         flows.push(of_node(Table::Classify, priority::STATIC, arriving(number), arrives(number)));
         let everybody: Vec<u32> =
@@ -132,6 +133,7 @@ fn wire(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
         drop_for(Cause::WireStray, table, priority::DEFAULT + 1, arrived()),
         drop_for(Cause::WireStray, Table::Neighbour, priority::DEFAULT, arrived()),
         drop_for(Cause::WireStray, Table::Route, priority::OFF_SEGMENT, arrived()),
+        of_node(Table::Punt, priority::FIRST, flags(CLAIMS, CLAIMS), tell(CLAIMED)),
     ];
     for kind in [SOLICITATION, ADVERTISEMENT] {
         let matches = discovery(arrived(), kind).with(Field::IP_TTL, ON_LINK);
@@ -195,9 +197,8 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
                 .with(Field::ND_TARGET, v6),
         ],
     };
-    let copy = Controller { max_len: COPY_LENGTH, userdata: vec![PROBED], ..Controller::default() };
     // Above its rate the meter ends what is inside only: the frame goes on.
-    let tell = Action::Clone(vec![Action::Meter(PROBE_METER), Action::Controller(copy)]);
+    let tell = Action::Clone(tell(PROBED));
     let id = stable_id(&[b"probe", &number.to_be_bytes(), &octets(address)]);
     let first = stable_id(&[b"probe", &number.to_be_bytes()]);
     let below = priority::STATIC - 1;
@@ -220,6 +221,12 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
         })
         .chain([arrives])
         .collect()
+}
+
+/// Gives the agent the head of a frame that speaks for an address, below a meter.
+fn tell(userdata: u8) -> Vec<Action> {
+    let copy = Controller { max_len: COPY_LENGTH, userdata: vec![userdata], ..Controller::default() };
+    vec![Action::Meter(PROBE_METER), Action::Controller(copy)]
 }
 
 /// What happens to a frame of the agent's own that is for a wire.
@@ -302,15 +309,38 @@ fn listens(pod: &LocalPod) -> [Flow; 2] {
     })
 }
 
-/// What from the wire would speak for the pod's address. It stands above what is heard while the address is probed.
-fn claimed(number: u32, address: IpAddr) -> [Flow; 2] {
-    let arrived = || of(number, Origin::Physical);
-    let speaks = match address {
-        IpAddr::V4(v4) => arrived().with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_SPA, v4),
-        IpAddr::V6(v6) => discovery(arrived(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
+/// What from the wire would speak for the pod's address. It stands above what is heard while the address is probed. The
+/// agent is told of what claims the address in ARP or neighbour discovery: somebody else may have taken it.
+fn claimed(number: u32, address: IpAddr) -> Vec<Flow> {
+    let drop = |priority, matches| drop_for(Cause::SpoofedOnWire, Table::Guard, priority, matches);
+    let spoofs = drop(priority::FIRST + 1, source(of(number, Origin::Physical), host(address)));
+    let claims = claims(of(number, Origin::Physical), address).into_iter().map(|matches| Flow {
+        actions: vec![set_flags(CLAIMS, CLAIMS), go(Table::Punt)],
+        ..drop(priority::FIRST + 2, matches)
+    });
+    std::iter::once(spoofs).chain(claims).collect()
+}
+
+/// Adds: ARP and neighbour discovery whose sender says that the address is his.
+fn claims(matches: Match, address: IpAddr) -> Vec<Match> {
+    match address {
+        IpAddr::V4(v4) => vec![matches.with(Field::ETH_TYPE, ETH_ARP).with(Field::ARP_SPA, v4)],
+        IpAddr::V6(v6) => vec![
+            discovery(matches.clone(), ADVERTISEMENT).with(Field::ND_TARGET, v6),
+            discovery(matches, SOLICITATION).with(Field::IPV6_SRC, v6),
+        ],
+    }
+}
+
+/// Flows that keep from the agent, for a while, who claims the address of a pod of the segment: it has just been told.
+#[must_use]
+pub fn quiet_flows(number: u32, address: IpAddr) -> Vec<Flow> {
+    let id = stable_id(&[b"claims", &number.to_be_bytes(), &octets(address)]);
+    let quiet = |matches| Flow {
+        hard_timeout: CLAIMED_SECONDS,
+        ..flow(Kind::Probe, id, Table::Punt, priority::FIRST + 1, matches, vec![])
     };
-    [source(arrived(), host(address)), speaks]
-        .map(|matches| drop_for(Cause::SpoofedOnWire, Table::Guard, priority::FIRST + 1, matches))
+    claims(flags(CLAIMS, CLAIMS).with(REG_SEGMENT, number), address).into_iter().map(quiet).collect()
 }
 
 /// To the pod's hardware and network address, as it is. A pod of the segment may mean its router (the two may be of
