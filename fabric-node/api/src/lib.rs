@@ -32,7 +32,7 @@ mod world;
 pub use ipam::{Claim, ClaimsPage, Ipam, Pool};
 pub use problem::{Error, Problem};
 pub use status::{
-    Attachment, Flows, Lease, LeaseState, Path, PolicyState, Punts, State, Status, Store, StoreKind, Switch,
-    TableFlows, Tally,
+    Attachment, Conflict, Flows, Lease, LeaseState, Path, PolicyState, Punts, Rates, Segment, State, Status,
+    Store, StoreKind, Switch, TableFlows, Tally,
 };
 pub use world::{World, WorldCounts};

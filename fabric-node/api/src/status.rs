@@ -34,6 +34,10 @@ pub struct Status {
     pub leases: Vec<Lease>,
     /// How the addresses of Networks are used, by Network and family.
     pub pools: Vec<Pool>,
+    /// Machines that claim addresses of containers on this node, by address.
+    pub conflicts: Vec<Conflict>,
+    /// Announcements that defended addresses against such machines, since the agent started.
+    pub defences: u64,
     /// Flows that the agent wants in the switch.
     pub flows: Flows,
     /// Packets that came to the agent for a decision, by table and outcome.
@@ -139,8 +143,17 @@ pub struct Attachment {
     pub pod: Option<String>,
     /// The Network.
     pub network: String,
+    /// Where it is on the underlay; absent in an overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Segment>,
     /// Addresses inside.
     pub addresses: Vec<IpAddr>,
+    /// MTU, bytes.
+    #[serde(default)]
+    pub mtu: u32,
+    /// What it may send and receive.
+    #[serde(default)]
+    pub rates: Rates,
     /// Hardware address inside, `aa:bb:cc:dd:ee:ff`.
     pub mac: String,
     /// Name of the host's end: the port of the bridge.
@@ -152,6 +165,55 @@ pub struct Attachment {
     pub zone: u16,
     /// Whether its flows are in the switch.
     pub ready: bool,
+}
+
+/// A VLAN of a physical network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Segment {
+    /// Name of the physical network.
+    pub physical_network: String,
+    /// 1 to 4094; absent where frames have no tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+}
+
+impl fmt::Display for Segment {
+    /// `NETWORK/VLAN`, or `NETWORK` without a tag.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.vlan {
+            Some(vlan) => write!(f, "{}/{vlan}", self.physical_network),
+            None => f.write_str(&self.physical_network),
+        }
+    }
+}
+
+/// Limits of a container's interface, bits per second; absent where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rates {
+    /// Out of the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub egress: Option<u64>,
+    /// Into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<u64>,
+}
+
+/// A machine on a wire that claims the address of a container on this node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// The address.
+    pub ip: IpAddr,
+    /// Whose it is: `pod NAMESPACE/NAME`, or `container ID` where no pod is known.
+    pub holder: String,
+    /// The Network.
+    pub network: String,
+    /// Where both are.
+    pub segment: Segment,
+    /// Hardware address of the machine, `aa:bb:cc:dd:ee:ff`.
+    pub mac: String,
 }
 
 /// An address that this node holds.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, State, Status, Store,
-    StoreKind, Switch as SwitchStatus, TableFlows, Tally, World as WorldReport, WorldCounts, verdict,
+    Attachment, Conflict, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, Rates, Segment,
+    State, Status, Store, StoreKind, Switch as SwitchStatus, TableFlows, Tally, World as WorldReport,
+    WorldCounts, verdict,
 };
-use fabric_core::node::{AttachmentStatus, NarrowPath, Node, PoolUse, StatusView};
+use fabric_core::node::{AttachmentStatus, Conflict as CoreConflict, NarrowPath, Node, PoolUse, StatusView};
+use fabric_core::pipeline::site::Segment as CoreSegment;
 use fabric_core::pipeline::vocabulary::Cookie;
 use fabric_node::config::NodeConfig;
 use fabric_node::serve::Ask;
@@ -38,8 +40,8 @@ pub struct Reporter {
 /// at from time to time, and logged when it comes and when it goes. What a room cannot read or do the room logs.
 struct Misfits {
     known: BTreeSet<String>,
-    /// Edits of the world as of the last look, and when that was.
-    edits: u64,
+    /// Edits of the world and changes of conflicts as of the last look, and when that was.
+    seen: (u64, u64),
     looked: Instant,
 }
 
@@ -56,13 +58,13 @@ impl Reporter {
             state: State::Starting,
             since: since_epoch().as_secs(),
             was_running: false,
-            misfits: Misfits { known: BTreeSet::new(), edits: 0, looked: Instant::now() },
+            misfits: Misfits { known: BTreeSet::new(), seen: (0, 0), looked: Instant::now() },
         }
     }
 
     /// When the reporter wants to look again, if it does.
     pub fn due(&self, node: &Node) -> Option<Instant> {
-        (node.edits() != self.misfits.edits).then(|| self.misfits.looked + LOOK)
+        (Misfits::seen(node) != self.misfits.seen).then(|| self.misfits.looked + LOOK)
     }
 
     /// Notes and logs a change of state.
@@ -150,6 +152,8 @@ impl Reporter {
             attachments: view.attachments.iter().map(attachment).collect(),
             leases: leases(&view),
             pools: view.pools.iter().map(pool).collect(),
+            conflicts: view.conflicts.iter().map(conflict).collect(),
+            defences: view.defences,
             flows: flows(&view),
             punts: punts(&view),
             denied: tallies(view.tallies.denied()),
@@ -168,6 +172,11 @@ impl Reporter {
 }
 
 impl Misfits {
+    /// What changes with whatever there is to look at.
+    fn seen(node: &Node) -> (u64, u64) {
+        (node.edits(), node.conflict_changes())
+    }
+
     fn look(&mut self, node: &Node) {
         let view = node.status(Instant::now());
         let misfits = view.world.problems().into_iter().map(|problem| problem.to_string());
@@ -178,7 +187,7 @@ impl Misfits {
         for gone in self.known.difference(&found) {
             info!("resolved: {gone}");
         }
-        (self.known, self.edits, self.looked) = (found, view.edits, Instant::now());
+        (self.known, self.seen, self.looked) = (found, Misfits::seen(node), Instant::now());
     }
 }
 
@@ -207,12 +216,29 @@ fn attachment(attachment: &AttachmentStatus) -> Attachment {
         ifname: attachment.key.ifname.clone(),
         pod: attachment.pod.clone(),
         network: attachment.network.clone(),
+        segment: attachment.segment.as_ref().map(segment),
         addresses: attachment.addresses.clone(),
+        mtu: attachment.mtu,
+        rates: Rates { egress: attachment.rates.out, ingress: attachment.rates.into },
         mac: attachment.mac.to_string(),
         port: attachment.host_name.clone(),
         ofport: attachment.port,
         zone: attachment.zone,
         ready: attachment.ready,
+    }
+}
+
+fn segment(segment: &CoreSegment) -> Segment {
+    Segment { physical_network: segment.physical.to_string(), vlan: segment.vlan }
+}
+
+fn conflict(conflict: &CoreConflict) -> Conflict {
+    Conflict {
+        ip: conflict.address,
+        holder: conflict.holder.clone(),
+        network: conflict.network.to_string(),
+        segment: segment(&conflict.segment),
+        mac: conflict.machine.to_string(),
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn exposition(status: &Status) -> String {
     world(&mut text, status);
     attachments(&mut text, status);
     addresses(&mut text, status);
+    conflicts(&mut text, status);
     packets(&mut text, status);
     policy(&mut text, status);
     paths(&mut text, status);
@@ -94,6 +95,20 @@ fn addresses(text: &mut Exposition, status: &Status) {
             text.sample(&[("network", &pool.network), ("family", &family), ("state", state)], number);
         }
     }
+}
+
+/// Machines on wires that claim addresses of containers here.
+fn conflicts(text: &mut Exposition, status: &Status) {
+    let mut by_network = BTreeMap::<&str, u64>::new();
+    for conflict in &status.conflicts {
+        *by_network.entry(&conflict.network).or_default() += 1;
+    }
+    text.gauge("fabric_address_conflicts", "Machines that claim addresses of containers here, by Network.");
+    for (network, number) in by_network {
+        text.sample(&[("network", network)], number);
+    }
+    text.counter("fabric_address_defences_total", "Announcements that defended addresses against them.");
+    text.sample(&[], status.defences);
 }
 
 fn packets(text: &mut Exposition, status: &Status) {

@@ -53,8 +53,20 @@ fn attachments(text: &mut String, attachments: &[Attachment]) -> fmt::Result {
     if attachments.is_empty() {
         return Ok(());
     }
-    let mut table =
-        Table::new(&["POD", "INTERFACE", "ADDRESSES", "NETWORK", "PORT", "OFPORT", "ZONE", "READY"]);
+    let mut table = Table::new(&[
+        "POD",
+        "INTERFACE",
+        "ADDRESSES",
+        "NETWORK",
+        "VLAN",
+        "MTU",
+        "SENDS",
+        "RECEIVES",
+        "PORT",
+        "OFPORT",
+        "ZONE",
+        "READY",
+    ]);
     for attachment in attachments {
         let addresses: Vec<_> = attachment.addresses.iter().map(ToString::to_string).collect();
         table.row([
@@ -62,6 +74,10 @@ fn attachments(text: &mut String, attachments: &[Attachment]) -> fmt::Result {
             attachment.ifname.clone(),
             addresses.join(","),
             attachment.network.clone(),
+            attachment.segment.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            attachment.mtu.to_string(),
+            rate(attachment.rates.egress),
+            rate(attachment.rates.ingress),
             attachment.port.clone(),
             attachment.ofport.map_or_else(|| "-".to_owned(), |ofport| ofport.to_string()),
             attachment.zone.to_string(),
@@ -69,6 +85,14 @@ fn attachments(text: &mut String, attachments: &[Attachment]) -> fmt::Result {
         ]);
     }
     write!(text, "\nAttachments ({})\n{table}", attachments.len())
+}
+
+/// Bits per second, as annotations spell them.
+fn rate(bits: Option<u64>) -> String {
+    let Some(bits) = bits else { return "-".to_owned() };
+    let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    let unit = units.into_iter().find(|(size, _)| bits > 0 && bits % size == 0);
+    unit.map_or_else(|| bits.to_string(), |(size, name)| format!("{}{name}", bits / size))
 }
 
 /// Held addresses are those of the attachments: only the others say anything of their own.

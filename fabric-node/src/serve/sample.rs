@@ -1,8 +1,8 @@
 //! A status with a bit of everything, for the golden texts.
 
 use fabric_api::{
-    Attachment, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, State, Status, Store,
-    StoreKind, Switch, TableFlows, Tally, WorldCounts,
+    Attachment, Conflict, Flows, Lease, LeaseState, Path, PolicyState, Pool, Problem, Punts, Rates, Segment,
+    State, Status, Store, StoreKind, Switch, TableFlows, Tally, WorldCounts,
 };
 
 /// A node with a bit of everything.
@@ -50,6 +50,14 @@ pub(super) fn sample() -> Status {
             disputed: 0,
             free: 250,
         }],
+        conflicts: vec![Conflict {
+            ip: "10.0.0.5".parse().expect("v4"),
+            holder: "pod default/a".to_owned(),
+            network: "pods".to_owned(),
+            segment: Segment { physical_network: "lan".to_owned(), vlan: Some(100) },
+            mac: "52:54:00:00:00:07".to_owned(),
+        }],
+        defences: 3,
         flows: Flows {
             r#static: 52,
             learned: vec![
@@ -85,7 +93,10 @@ fn attachments() -> Vec<Attachment> {
             ifname: "eth0".to_owned(),
             pod: Some("default/a".to_owned()),
             network: "pods".to_owned(),
+            segment: Some(Segment { physical_network: "lan".to_owned(), vlan: Some(100) }),
             addresses: vec!["10.0.0.5".parse().expect("v4"), "fd00::5".parse().expect("v6")],
+            mtu: 1_500,
+            rates: Rates { egress: Some(10_000_000), ingress: None },
             mac: "0a:58:0a:00:00:05".to_owned(),
             port: "fab0123456789a".to_owned(),
             ofport: Some(32_768),
@@ -97,7 +108,10 @@ fn attachments() -> Vec<Attachment> {
             ifname: "eth0".to_owned(),
             pod: None,
             network: "pods".to_owned(),
+            segment: None,
             addresses: vec!["10.0.0.6".parse().expect("v4")],
+            mtu: 1_450,
+            rates: Rates::default(),
             mac: "0a:58:0a:00:00:06".to_owned(),
             port: "fabba9876543210".to_owned(),
             ofport: None,
