@@ -41,6 +41,20 @@ fn a_pod_that_is_told_to_end_says_so() {
 }
 
 #[test]
+fn the_pods_of_a_namespace_are_those_and_no_others() {
+    let mut world = World::new();
+    for (namespace, name) in [("a", "z"), ("ab", "a"), ("ab", "b"), ("abc", "a"), ("b", "a")] {
+        let pod = pod(json!({"namespace": namespace, "name": name}));
+        let _ = world.apply(Edit::Put(Object::Pod(pod)));
+    }
+    let names = |namespace: &str| -> Vec<String> {
+        world.pods_of(&namespace.into()).map(|pod| pod.reference.to_string()).collect()
+    };
+    assert_eq!(names("ab"), ["ab/a", "ab/b"]);
+    assert_eq!(names("aa"), Vec::<String>::new());
+}
+
+#[test]
 fn nobody_lives_at_an_address_that_waits_for_its_pod() {
     let mut world = World::new();
     let manifest = json!({"apiVersion": "fabric.io/v1alpha1", "kind": "Network", "metadata": {"name": "pods"},

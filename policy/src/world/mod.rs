@@ -119,6 +119,14 @@ impl World {
         self.pods.values().map(|member| &member.pod)
     }
 
+    /// The pods of a namespace, in the order of their names.
+    pub fn pods_of<'w>(&'w self, namespace: &'w Name) -> impl Iterator<Item = &'w Pod> {
+        let first = PodRef { namespace: namespace.clone(), name: Name::default() };
+        let pods =
+            self.pods.range(first..).take_while(move |(reference, _)| reference.namespace == *namespace);
+        pods.map(|(_, member)| &member.pod)
+    }
+
     /// A namespace.
     pub fn namespace(&self, name: &str) -> Option<&Namespace> {
         self.namespaces.get(name)

@@ -160,7 +160,7 @@ impl Node {
             return;
         }
         let mut pods = BTreeMap::new();
-        for pod in self.world.pods().filter(|pod| changed.contains(&pod.reference.namespace)) {
+        for pod in changed.into_iter().flat_map(|namespace| self.world.pods_of(namespace)) {
             let wanted = asked.get(&pod.reference.namespace).map(Vec::as_slice).unwrap_or_default();
             let claimed = self.world.claims_of(&pod.reference).map(|claim| claim.ip);
             for ip in claimed.chain(pod.ips.iter().copied()) {

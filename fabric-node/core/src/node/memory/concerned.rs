@@ -223,17 +223,6 @@ pub(super) fn is_gated(address: IpAddr, world: &World) -> bool {
 /// The addresses where somebody else lives than before, or somebody has changed.
 fn touched(changes: &BTreeSet<Change>, world: &World) -> BTreeSet<IpAddr> {
     let mut addresses = BTreeSet::new();
-    let namespaces: BTreeSet<_> = changes
-        .iter()
-        .filter_map(|change| if let Change::Namespace(name) = change { Some(name) } else { None })
-        .collect();
-    if !namespaces.is_empty() {
-        let inside = world.pods().filter(|pod| namespaces.contains(&pod.reference.namespace));
-        for pod in inside {
-            addresses.extend(&pod.ips);
-            addresses.extend(world.claims_of(&pod.reference).map(|claim| claim.ip));
-        }
-    }
     for change in changes {
         match change {
             Change::Address(address) => drop(addresses.insert(*address)),
@@ -244,8 +233,13 @@ fn touched(changes: &BTreeSet<Change>, world: &World) -> BTreeSet<IpAddr> {
             Change::Node(name) => {
                 addresses.extend(world.node(name).into_iter().flat_map(policy::Node::every_address));
             }
-            Change::Namespace(_)
-            | Change::Network(_)
+            Change::Namespace(name) => {
+                for pod in world.pods_of(name) {
+                    addresses.extend(&pod.ips);
+                    addresses.extend(world.claims_of(&pod.reference).map(|claim| claim.ip));
+                }
+            }
+            Change::Network(_)
             | Change::Policy(_)
             | Change::Tenants
             | Change::Service(_)
