@@ -9,6 +9,7 @@ mod physical;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +23,12 @@ mod tests;
 
 /// Where the node file is unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/fabric/node.yaml";
+
+/// Ten years in seconds: longer than any agent runs, and a time that can still be reckoned with.
+const FOR_EVER: u64 = 315_360_000;
+
+/// The most that a number without a bound of its own may be.
+const MOST: u64 = u32::MAX as u64;
 
 /// Longest name of a network device, bytes (`IFNAMSIZ` less the terminator, `linux/if.h`).
 const MAX_DEVICE: usize = 15;
@@ -52,14 +59,15 @@ pub struct NodeConfig {
     /// `tracing_subscriber::EnvFilter` (`info,fabric_node::intake=debug`). Default: `info`.
     #[serde(default = "default_log")]
     pub log: String,
-    /// Seconds between two full comparisons of the switch with what it should hold, at least 1. Default: 300.
+    /// Seconds between two full comparisons of the switch with what it should hold, from 1 to 315,360,000. Default: 300.
     #[serde(default = "default_reconcile_seconds")]
     pub reconcile_seconds: u64,
-    /// Seconds that an address rests after its pod is gone, before it is used again. Default: 30.
+    /// Seconds that an address rests after its pod is gone, before it is used again; at most 315,360,000 (ten years).
+    /// Default: 30.
     #[serde(default = "default_claim_rest_seconds")]
     pub claim_rest_seconds: u64,
-    /// Seconds that the addresses of a pod which keeps them wait for its successor, once its container is gone. Default:
-    /// 3,600.
+    /// Seconds that the addresses of a pod which keeps them wait for its successor, once its container is gone; at
+    /// most 315,360,000 (ten years), which stands for ever. Default: 3,600.
     #[serde(default = "default_claim_retention_seconds")]
     pub claim_retention_seconds: u64,
     /// Namespaces that talk with every tenant unless an annotation of theirs (`fabric.io/tenant`) says otherwise; the
@@ -305,10 +313,12 @@ impl NodeConfig {
             ("sockets.directory", &self.sockets.directory),
         ];
         let limits = [
-            ("reconcileSeconds", self.reconcile_seconds, 1),
-            ("limits.conversationsPerSecond", u64::from(self.limits.conversations_per_second), 1),
-            ("limits.connectionsPerPod", u64::from(self.limits.connections_per_pod), 1_024),
-            ("limits.learnedFlowsPerPod", u64::from(self.limits.learned_flows_per_pod), 64),
+            ("reconcileSeconds", self.reconcile_seconds, 1..=FOR_EVER),
+            ("claimRestSeconds", self.claim_rest_seconds, 0..=FOR_EVER),
+            ("claimRetentionSeconds", self.claim_retention_seconds, 0..=FOR_EVER),
+            ("limits.conversationsPerSecond", self.limits.conversations_per_second.into(), 1..=MOST),
+            ("limits.connectionsPerPod", self.limits.connections_per_pod.into(), 1_024..=MOST),
+            ("limits.learnedFlowsPerPod", self.limits.learned_flows_per_pod.into(), 64..=MOST),
         ];
         node_fault(&self.node)
             .map(|message| ("node", message))
@@ -322,9 +332,9 @@ impl NodeConfig {
                 fault.map(|message| ("sharedNamespaces", message))
             })
             .or_else(|| {
-                limits.into_iter().find(|(_, value, least)| value < least).map(|(field, value, least)| {
-                    (field, format!("{value} is too small; give a number of at least {least}"))
-                })
+                limits
+                    .into_iter()
+                    .find_map(|(field, value, wanted)| Some((field, number_fault(value, &wanted)?)))
             })
     }
 }
@@ -382,6 +392,17 @@ fn device_fault(name: &str) -> Option<String> {
             "{name:?} cannot name a network device; give 1 to {MAX_DEVICE} bytes without '/', ':' and blanks"
         )
     })
+}
+
+fn number_fault(number: u64, wanted: &RangeInclusive<u64>) -> Option<String> {
+    let (least, most) = (wanted.start(), wanted.end());
+    if number < *least {
+        Some(format!("{number} is too small; give a number of at least {least}"))
+    } else if number > *most {
+        Some(format!("{number} is too large; give a number of at most {most}"))
+    } else {
+        None
+    }
 }
 
 fn path_fault(path: &Path) -> Option<String> {

@@ -414,3 +414,16 @@ fn a_store_that_does_not_answer_is_asked_once() {
     assert!(left.iter().all(|ip| cluster.claim(*ip).is_some_and(|claim| claim.is_idle())));
     assert!(running.iter().all(|ip| cluster.claim(*ip).is_some_and(|claim| claim.owner == "c2/eth0")));
 }
+
+#[test]
+fn a_claim_may_say_that_it_waits_since_any_time() {
+    let mut cluster = Neighbours::new(pools());
+    cluster.put(member("db-0", "u1"));
+    let kept = cluster.add(0, "c1", "db-0", "u1").unwrap();
+    cluster.del(0, "c1");
+    let ahead = policy::Timestamp(u64::MAX - 10_000);
+    cluster.store.borrow_mut().values_mut().for_each(|claim| claim.since = Some(ahead));
+    cluster.hear();
+    cluster.pass(5 * HOUR);
+    assert!(cluster.claim(kept[0]).unwrap().is_idle());
+}

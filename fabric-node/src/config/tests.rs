@@ -172,6 +172,14 @@ const WRONG: &[(&str, &str)] = &[
         ": reconcileSeconds: 0 is too small; give a number of at least 1",
     ),
     (
+        "store: { directory: /w }\nclaimRetentionSeconds: 18446744073709551615",
+        ": claimRetentionSeconds: 18446744073709551615 is too large; give a number of at most 315360000",
+    ),
+    (
+        "store: { directory: /w }\nclaimRestSeconds: 315360001",
+        ": claimRestSeconds: 315360001 is too large; give a number of at most 315360000",
+    ),
+    (
         "store: { directory: /w }\nlimits: { learnedFlowsPerPod: 10 }",
         ": limits.learnedFlowsPerPod: 10 is too small; give a number of at least 64",
     ),

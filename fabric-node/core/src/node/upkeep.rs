@@ -28,6 +28,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(60);
 const SPREAD: u64 = 30_000;
 /// How soon after an edit that may leave a claim without use.
 const SOON: Duration = Duration::from_secs(1);
+/// The longest that claims are left alone while any waits for its time to end.
+const A_DAY: Duration = Duration::from_secs(86_400);
 /// How soon after the store failed.
 pub(super) const RETRY: Duration = Duration::from_secs(5);
 
@@ -50,9 +52,10 @@ impl Upkeep {
 }
 
 impl Node {
-    /// Has the claims looked after, that much later at the latest.
+    /// Has the claims looked after, that much later at the latest, and within a day: what claims say of times comes from
+    /// outside.
     pub(super) fn look_after_claims(&mut self, later: Duration) {
-        self.upkeep.by(self.clock.at + later);
+        self.upkeep.by(self.clock.at + later.min(A_DAY));
     }
 
     /// Looks after the claims, where that is due.
