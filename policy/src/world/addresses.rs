@@ -17,6 +17,8 @@ pub(super) struct Addresses {
     /// The claims of egress addresses, which are nobody's as far as ways and verdicts go.
     egress: BTreeMap<IpAddr, IpClaim>,
     claims_by_pod: BTreeSet<(PodRef, IpAddr)>,
+    /// The addresses that containers of a node have claimed; no node without any.
+    claims_by_node: BTreeMap<Name, BTreeSet<IpAddr>>,
     pods: BTreeMap<IpAddr, Holders<PodRef>>,
     nodes: BTreeMap<IpAddr, Holders<Name>>,
     /// The addresses that more than one live pod reports.
@@ -140,6 +142,16 @@ impl Addresses {
         self.claims_by_pod.range(lowest..).take_while(move |(of, _)| of == pod).map(|(_, ip)| *ip)
     }
 
+    /// The addresses that containers of a node have claimed.
+    pub(super) fn claimed_on<'a>(&'a self, node: &str) -> impl Iterator<Item = IpAddr> + use<'a> {
+        self.claims_by_node.get(node).into_iter().flatten().copied()
+    }
+
+    /// The nodes whose containers have claimed addresses.
+    pub(super) fn claiming_nodes(&self) -> impl Iterator<Item = &Name> {
+        self.claims_by_node.keys()
+    }
+
     /// The live pod that reports an address.
     pub(super) fn reporter(&self, ip: IpAddr) -> Option<&PodRef> {
         self.pods.get(&ip).and_then(Holders::first)
@@ -186,6 +198,7 @@ impl Addresses {
         if let Some(pod) = &claim.pod {
             self.claims_by_pod.insert((pod.reference(), claim.ip));
         }
+        self.claims_by_node.entry(claim.node.clone()).or_default().insert(claim.ip);
         self.claims.insert(claim.ip, claim);
         before
     }
@@ -204,6 +217,12 @@ impl Addresses {
         let claim = self.claims.remove(&ip)?;
         if let Some(pod) = &claim.pod {
             self.claims_by_pod.remove(&(pod.reference(), ip));
+        }
+        if let Some(of_node) = self.claims_by_node.get_mut(&claim.node) {
+            of_node.remove(&ip);
+            if of_node.is_empty() {
+                self.claims_by_node.remove(&claim.node);
+            }
         }
         Some(claim)
     }

@@ -182,6 +182,16 @@ impl World {
         self.addresses.claimed_by(pod).filter_map(|ip| self.addresses.claim(ip))
     }
 
+    /// The claims that name a node, in the order of their addresses.
+    pub fn claims_on<'w>(&'w self, node: &str) -> impl Iterator<Item = &'w IpClaim> + use<'w> {
+        self.addresses.claimed_on(node).filter_map(|ip| self.addresses.claim(ip))
+    }
+
+    /// The nodes that claims name, whether or not there is a Node object of the name, in order.
+    pub fn claiming_nodes(&self) -> impl Iterator<Item = &Name> {
+        self.addresses.claiming_nodes()
+    }
+
     /// The claims of the addresses of a range, in the order of their addresses.
     pub fn claims_within(&self, range: &IpRange) -> impl Iterator<Item = &IpClaim> {
         self.addresses.claims_within(range)

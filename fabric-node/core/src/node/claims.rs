@@ -178,7 +178,7 @@ impl Node {
 
     /// The claims of this node.
     pub(super) fn own_claims(&self) -> impl Iterator<Item = &IpClaim> {
-        self.world.claims().filter(|claim| claim.node == self.config.node)
+        self.world.claims_on(&self.config.node)
     }
 
     /// Addresses in use that their Networks do not hand out any more: whoever has one keeps it.

@@ -208,7 +208,9 @@ impl Node {
         }
     }
 
-    fn problems(&self) -> Vec<String> {
+    /// What is wrong until somebody acts: cheap, as it looks at this node's own alone.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
         let noted = self.disputes.values().chain(self.unsized_pods.values()).cloned();
         noted
             .chain(self.misplaced())

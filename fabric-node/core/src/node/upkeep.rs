@@ -184,11 +184,11 @@ impl Node {
         let retention = self.config.claim_retention.as_secs();
         let now = self.clock.stamp().0;
         let waits_until = |claim: &IpClaim| claim.since.map_or(0, |since| since.0.saturating_add(retention));
-        let mine = |claim: &&IpClaim| {
-            claim.is_idle() && (claim.node == self.config.node || self.is_dead(&claim.node))
-        };
+        let others = self.upkeep.gone.keys().filter(|node| **node != self.config.node);
+        let of_dead = others.filter(|node| self.is_dead(node));
+        let mine = self.own_claims().chain(of_dead.flat_map(|node| self.world.claims_on(node)));
         let (over, waiting): (Vec<&IpClaim>, Vec<&IpClaim>) =
-            self.world.claims().filter(mine).partition(|claim| waits_until(claim) <= now);
+            mine.filter(|claim| claim.is_idle()).partition(|claim| waits_until(claim) <= now);
         let next = waiting.iter().map(|claim| waits_until(claim) - now).min();
         let over = over.into_iter().filter(|claim| !asked.contains(&claim.ip));
         for claim in over.cloned().collect::<Vec<_>>() {
@@ -201,13 +201,8 @@ impl Node {
 
     /// Claims of nodes that are dead for good. An agent whose own node is not known either has no say.
     fn give_back_of_gone_nodes(&mut self, asked: &BTreeSet<IpAddr>) {
-        let without: BTreeSet<Name> = self
-            .world
-            .claims()
-            .map(|claim| &claim.node)
-            .filter(|node| self.world.node(node).is_none())
-            .cloned()
-            .collect();
+        let without: BTreeSet<Name> =
+            self.world.claiming_nodes().filter(|node| self.world.node(node).is_none()).cloned().collect();
         self.upkeep.gone.retain(|node, _| without.contains(node));
         for node in without {
             self.upkeep.gone.entry(node).or_insert(self.clock.at);
@@ -215,9 +210,10 @@ impl Node {
         if self.world.node(&self.config.node).is_none() {
             return;
         }
-        let dead = |claim: &&IpClaim| !claim.is_idle() && self.is_dead(&claim.node);
-        let dead = |claim: &&IpClaim| dead(claim) && !asked.contains(&claim.ip);
-        let claims: Vec<IpClaim> = self.world.claims().filter(dead).cloned().collect();
+        let dead = self.upkeep.gone.keys().filter(|node| self.is_dead(node));
+        let claims = dead.flat_map(|node| self.world.claims_on(node));
+        let held = |claim: &&IpClaim| !claim.is_idle() && !asked.contains(&claim.ip);
+        let claims: Vec<IpClaim> = claims.filter(held).cloned().collect();
         for claim in claims {
             if claim.retain && claim.pod.is_some() {
                 self.keep(claim);
