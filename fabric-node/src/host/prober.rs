@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use fabric_core::node::Event;
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
-use policy::Family;
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
 };
@@ -79,6 +78,13 @@ struct Prober {
     v6: Option<Sockets>,
     tokens: RandomState,
     buffer: Vec<u8>,
+}
+
+/// Of the internet protocol.
+#[derive(Debug, Clone, Copy)]
+enum Family {
+    V4,
+    V6,
 }
 
 /// The raw sockets of a family. What reads and writes datagrams does not care which protocol's they are.
@@ -151,7 +157,7 @@ impl Prober {
     fn send(&self, to: IpAddr, size: u32) -> io::Result<()> {
         let from = source(to)?;
         let Some(packet) = echo::request(from, to, size, self.token(to)) else { return Ok(()) };
-        match self.sockets(Family::of(to)) {
+        match self.sockets(if to.is_ipv4() { Family::V4 } else { Family::V6 }) {
             Some(sockets) => sockets.packets.send_to(&packet, SocketAddr::new(to, 0)).map(drop),
             None => Ok(()),
         }

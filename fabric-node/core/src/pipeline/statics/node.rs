@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use openflow::message::MeterMod;
-use openflow::{Action, Controller, Field, Flow, Match, Subfield, port};
+use openflow::{Action, Field, Flow, Match, Subfield, port};
 use policy::{Family, World};
 
 use super::super::fields::{
@@ -13,12 +13,11 @@ use super::super::fields::{
 use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
     ANSWER, COMMIT, Cause, DHCP_CLIENT, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, LOG_METER,
-    ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, OVERSIZE_METER, Origin, PROBE_METER, REG_FLAGS, REG_OUTPUT,
-    REG_SCRATCH, REG_ZONE_IN, RETRY, ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT,
-    priority,
+    ON_SEGMENT, OVERSIZE_METER, Origin, PROBE_METER, REG_FLAGS, REG_OUTPUT, REG_SCRATCH, REG_ZONE_IN, RETRY,
+    ROUTER_MAC, TO_NODE, TOO_LARGE, TUNNEL_METER, Table, VXLAN_PORT, priority,
 };
 use super::dhcp::answers_to_several;
-use super::pod::{ask, punt_meter};
+use super::pod::{ask, punt_meter, tell_too_big};
 use super::segment::segment_flows;
 use super::{drop_for, inside, miss, of_node};
 
@@ -273,10 +272,4 @@ fn oversize(site: &Site) -> Vec<Flow> {
     [(priority::FIRST + 2, by_host, HOST_METER), (priority::FIRST + 1, too_large, OVERSIZE_METER)]
         .map(|(priority, matches, meter)| of_node(Table::Output, priority, matches, tell_too_big(meter)))
         .into()
-}
-
-/// Gives the head of a packet to the agent, below a meter; the packet itself is dropped.
-pub fn tell_too_big(meter: u32) -> Vec<Action> {
-    let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
-    vec![Action::Meter(meter), Action::Controller(head)]
 }

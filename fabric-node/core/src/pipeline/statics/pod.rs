@@ -12,12 +12,11 @@ use super::super::fields::{
 };
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
-    Cause, EXIT, MARKS, ON_SEGMENT, Origin, PUNTED, REG_FLAGS, REG_OUTPUT, REG_ZONE_IN, REG_ZONE_OUT,
-    RETURNED, ROUTER_MAC, RateMeters, TOO_LARGE, Table, meter_in, meter_out, meter_oversize, priority,
-    rate_in, rate_out,
+    Cause, EXIT, MARKS, ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, Origin, PUNTED, REG_FLAGS, REG_OUTPUT,
+    REG_ZONE_IN, REG_ZONE_OUT, RETURNED, ROUTER_MAC, RateMeters, TOO_LARGE, Table, meter_in, meter_out,
+    meter_oversize, priority, rate_in, rate_out,
 };
 use super::dhcp::lease_flows;
-use super::node::tell_too_big;
 use super::rates::{count_received, counts_sent, rate_meters, size_received, size_sent};
 use super::segment::{marks as segment_marks, pod_on_segment};
 use super::{drop_for, own};
@@ -187,6 +186,12 @@ pub fn ask(meter: u32) -> Vec<Action> {
             ..Controller::default()
         }),
     ]
+}
+
+/// Gives the head of a packet to the agent, below a meter; the packet itself is dropped.
+pub fn tell_too_big(meter: u32) -> Vec<Action> {
+    let head = Controller { max_len: OVERSIZE_LENGTH, userdata: vec![OVERSIZE], ..Controller::default() };
+    vec![Action::Meter(meter), Action::Controller(head)]
 }
 
 /// A meter for punts: `rate` packets a second, as many at once. One that exists already gets this rate.
