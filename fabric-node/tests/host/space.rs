@@ -12,7 +12,7 @@ impl Namespace {
     pub async fn behind(device: &str, address: &str, gateway: &str) -> Self {
         let null = PathBuf::from("/dev/null");
         let namespace = Self(Process::start("unshare", &["-n", "sleep", "1000"], &null, &[]));
-        let id = namespace.0.id().to_string();
+        let id = namespace.id();
         let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
         let path = format!("/proc/{id}/ns/net");
         until("another namespace", || std::fs::read_link(&path).is_ok_and(|other| other != own)).await;
@@ -21,6 +21,11 @@ impl Namespace {
         namespace.run(&["ip", "link", "set", device, "up"]);
         namespace.run(&["ip", "route", "add", "default", "via", gateway, "dev", device, "onlink"]);
         namespace
+    }
+
+    /// Number of the process that holds it.
+    pub fn id(&self) -> String {
+        self.0.id().to_string()
     }
 
     fn enter(&self, command: &[&str]) -> Vec<String> {
