@@ -244,3 +244,32 @@ fn pauses_between_compares_grow_with_compares_that_fail_and_not_with_doubts() {
     model.pass(Duration::from_secs(2));
     assert!(model.node.is_settled() && model.flows.get(&lost).is_some());
 }
+
+#[test]
+fn a_damaged_row_is_told_and_goes_with_its_container() {
+    let mut model = started();
+    let (a, b) = (attach(&mut model, "a"), attach(&mut model, "b"));
+    for name in [&a.host_name, &b.host_name] {
+        let row = model.rows.get_mut(name).unwrap();
+        row.external_ids.insert("fabric.zone".into(), "99999".into());
+    }
+    model.restart(8, &cluster());
+    let told = |model: &Model| {
+        let problems = model.node.problems();
+        ["a", "b"].map(|c| problems.iter().any(|problem| problem.contains(&format!("container {c} "))))
+    };
+    assert_eq!(told(&model), [true, true]);
+    model.pass(Duration::from_secs(600));
+    assert!(model.rows.contains_key(&a.host_name), "another version of the agent may read it");
+    let id = model.request(Request::Detach(key("a")));
+    assert_eq!(model.replies[&id], Ok(Reply::Done));
+    assert!(!model.rows.contains_key(&a.host_name) && !model.wires.contains(&a.host_name));
+    assert_eq!(told(&model), [false, true]);
+    // The other one's container ends without a word.
+    let row =
+        PortRow { ofport: None, error: Some("no such device".into()), ..model.rows[&b.host_name].clone() };
+    model.change_row(row);
+    model.pass(Duration::from_secs(31));
+    assert!(!model.rows.contains_key(&b.host_name));
+    assert_eq!(told(&model), [false, false]);
+}

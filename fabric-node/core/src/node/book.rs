@@ -242,6 +242,11 @@ pub(super) fn leases(ipam: Option<&String>) -> bool {
     ipam.is_some_and(|plugin| plugin == "dhcp")
 }
 
+/// Whose interface a row is, where it says so: whether or not the rest can be read.
+pub(super) fn container_of(row: &PortRow) -> Option<&str> {
+    row.external_ids.get(CONTAINER).map(String::as_str)
+}
+
 const CONTAINER: &str = "fabric.container";
 const IFNAME: &str = "fabric.ifname";
 const NETNS: &str = "fabric.netns";

@@ -148,6 +148,7 @@ impl Node {
             .collect();
         for name in gone {
             self.missing_since.remove(&name);
+            self.forget_damaged(&name);
             let key =
                 self.book.by_host_name(&name).filter(|a| a.stage == Stage::Ready).map(|a| a.key.clone());
             if let Some(key) = key {

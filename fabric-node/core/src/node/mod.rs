@@ -235,6 +235,8 @@ pub struct Node {
     collecting: Vec<(RequestId, BTreeSet<AttachmentKey>)>,
     /// Ports that could not be removed when their container went.
     orphans: BTreeSet<String>,
+    /// Ports of containers whose rows in the database cannot be read, in words: they carry nothing.
+    damaged: BTreeMap<String, String>,
     /// Pods that went while the switch was away: their meters are still there.
     stale_meters: BTreeSet<u16>,
     /// Addresses of running containers that somebody else has claimed meanwhile, in words.
@@ -309,6 +311,7 @@ impl Node {
             held_requests: Vec::new(),
             collecting: Vec::new(),
             orphans: BTreeSet::new(),
+            damaged: BTreeMap::new(),
             stale_meters: BTreeSet::new(),
             disputes: BTreeMap::new(),
             unsized_pods: BTreeMap::new(),

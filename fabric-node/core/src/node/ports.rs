@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::book::{Attachment, Stage};
+use super::book::{Attachment, Stage, container_of};
 use super::{AttachmentKey, Node, PortRow, PortsEvent};
 use crate::pipeline::learned::Pods;
 
@@ -33,6 +33,9 @@ impl Node {
     /// A row went. If the agent did not ask for it, somebody else took the port of a running container: it is put back.
     fn port_gone(&mut self, name: &str, now: Instant) {
         self.ports.remove(name);
+        if self.damaged.remove(name).is_some() {
+            self.missing_since.remove(name);
+        }
         let settled = self.book.by_host_name(name).filter(|a| has_port(&a.stage) && !a.busy);
         let Some(key) = settled.map(|a| a.key.clone()) else { return };
         self.missing_since.insert(name.to_owned(), now);
@@ -50,6 +53,7 @@ impl Node {
         self.book_read = true;
         self.refresh_rates();
         self.refresh_exits();
+        self.damaged.retain(|name, _| self.ports.contains_key(name));
         let expected = self.book.iter().filter(|a| has_port(&a.stage)).map(|a| a.host_name.clone());
         let missing: Vec<String> = expected.filter(|name| !self.ports.contains_key(name)).collect();
         for name in missing {
@@ -67,29 +71,54 @@ impl Node {
     /// A row appeared or changed: an attachment of an earlier run enters the book, a port gets another number.
     pub(super) fn port_changed(&mut self, row: PortRow, now: Instant) {
         let name = row.name.clone();
-        if self.book.by_host_name(&name).is_none()
-            && !self.orphans.contains(&name)
-            && !self.book_read
-            && let Some(attachment) = Attachment::read(&row)
-        {
-            self.note_waiting(&attachment, now);
-            self.book.insert(attachment);
+        if self.book.by_host_name(&name).is_none() && !self.orphans.contains(&name) && !self.book_read {
+            self.read_row(&row, now);
         }
         let port = row.ofport;
         let lost = row.ofport.is_none() && row.error.is_some();
         self.ports.insert(name.clone(), row);
+        if self.damaged.contains_key(&name) {
+            return self.note_missing(name, lost, now);
+        }
         let Some(attachment) = self.book.by_host_name(&name) else { return };
         if !has_port(&attachment.stage) || attachment.is_leaving() {
             return;
         }
         let key = attachment.key.clone();
+        self.note_missing(name, lost, now);
+        if self.book_port(&key) != port {
+            self.renumber(&key, port);
+        }
+    }
+
+    /// The row of an earlier run: an attachment, or what is left of one.
+    fn read_row(&mut self, row: &PortRow, now: Instant) {
+        if let Some(attachment) = Attachment::read(row) {
+            self.note_waiting(&attachment, now);
+            self.book.insert(attachment);
+        } else if let Some(container) = container_of(row) {
+            let what = format!(
+                "the external_ids of interface {} in the database of Open vSwitch are damaged: container \
+                 {container} has no network; make the container anew",
+                row.name
+            );
+            self.damaged.insert(row.name.clone(), what);
+        }
+    }
+
+    fn note_missing(&mut self, name: String, lost: bool, now: Instant) {
         if lost {
             self.missing_since.entry(name).or_insert(now);
         } else {
             self.missing_since.remove(&name);
         }
-        if self.book_port(&key) != port {
-            self.renumber(&key, port);
+    }
+
+    /// The container of a damaged row is gone: so is its port to be.
+    pub(super) fn forget_damaged(&mut self, name: &str) {
+        if self.damaged.remove(name).is_some() {
+            self.orphans.insert(name.to_owned());
+            self.remove_orphans();
         }
     }
 

@@ -135,6 +135,7 @@ impl Node {
     pub(super) fn forget_stranger(&mut self, id: RequestId, key: &AttachmentKey) {
         let task = self.errand(Errand::ForgetStranger { id });
         let host_name = book::host_name(key);
+        self.forget_damaged(&host_name);
         self.command(Command::Wire { task, command: WireCommand::Remove { host_name } });
     }
 

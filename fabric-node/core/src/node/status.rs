@@ -211,7 +211,8 @@ impl Node {
     /// What is wrong until somebody acts: cheap, as it looks at this node's own alone.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        let noted = self.disputes.values().chain(self.unsized_pods.values()).cloned();
+        let noted =
+            self.disputes.values().chain(self.unsized_pods.values()).chain(self.damaged.values()).cloned();
         noted
             .chain(self.misplaced())
             .chain(self.outdated())
