@@ -8,22 +8,13 @@ use openflow::{FlowKey, FlowMod};
 use policy::{Direction, Question, Resident};
 
 use super::memory::Learned;
+use super::parked::Parked;
 use super::{Command, Node, SwitchCommand};
 use crate::pipeline::learned::{Answer, Denied, Pods, Punt, Tuple, Verdict, answer};
 use crate::pipeline::vocabulary::{CLAIMED, Cookie, OVERSIZE, Origin, PROBED, Table, octets, stable_id};
 
-/// A packet whose other end is not known yet: its claim may be on the way here.
-#[derive(Debug)]
-pub(super) struct Parked {
-    pub until: Instant,
-    pub punt: Punt,
-    pub packet_in: Box<PacketIn>,
-}
-
 /// How long a packet waits for the claim of its other end.
 const PARKED_FOR: Duration = Duration::from_millis(300);
-/// Packets of one pod, or to it by a tunnel or a wire, that may wait for claims; the oldest is answered without.
-const MOST_PARKED: usize = 16;
 /// Packets that may wait for the agent to be up; the oldest makes room.
 const MOST_HELD: usize = 1024;
 /// A flow sent so recently need not be sent again for another packet of the same conversation.
@@ -59,7 +50,7 @@ impl Node {
     fn handle_punt(&mut self, punt: Punt, packet_in: Box<PacketIn>, patient: bool, now: Instant) {
         let Answer { learned, mut verdict } = answer(&punt, &self.context(), patient);
         if let Verdict::Wait(_) = verdict {
-            return self.park(Parked { until: now + PARKED_FOR, punt, packet_in }, now);
+            return self.park(punt, packet_in, now);
         }
         let past_egress = punt.asks_peer || matches!(punt.table, Table::Route | Table::Ingress);
         match punt.origin {
@@ -131,17 +122,12 @@ impl Node {
     }
 
     /// Lets a packet wait. A pod that has many waiting gets the answer for the oldest at once.
-    fn park(&mut self, parked: Parked, now: Instant) {
-        self.counts.waiting(parked.punt.table);
-        let asker = |parked: &Parked| self.asker(&parked.punt).ok_or(parked.punt.in_port);
-        let whose = asker(&parked);
-        let mut same = self.parked.iter().enumerate().filter(|(_, parked)| asker(parked) == whose);
-        let oldest = same.next().map(|(at, _)| at);
-        let full = same.count() + 1 >= MOST_PARKED;
-        self.parked.push(parked);
-        if let Some(at) = oldest.filter(|_| full) {
-            let evicted = self.parked.remove(at);
-            self.handle_punt(evicted.punt, evicted.packet_in, false, now);
+    fn park(&mut self, punt: Punt, packet_in: Box<PacketIn>, now: Instant) {
+        self.counts.waiting(punt.table);
+        let asker = self.asker(&punt).ok_or(punt.in_port);
+        let evicted = self.parked.park(Parked { asker, until: now + PARKED_FOR, punt, packet_in });
+        if let Some(Parked { punt, packet_in, .. }) = evicted {
+            self.handle_punt(punt, packet_in, false, now);
         }
     }
 
@@ -149,19 +135,16 @@ impl Node {
     pub(super) fn retry_parked(&mut self, now: Instant) {
         for parked in std::mem::take(&mut self.parked) {
             match answer(&parked.punt, &self.context(), true).verdict {
-                Verdict::Wait(_) => self.parked.push(parked),
+                // As many as have waited before: nobody makes room.
+                Verdict::Wait(_) => drop(self.parked.park(parked)),
                 Verdict::Resume | Verdict::Drop => self.handle_punt(parked.punt, parked.packet_in, true, now),
             }
         }
     }
 
     pub(super) fn expire_parked(&mut self, now: Instant) {
-        for parked in std::mem::take(&mut self.parked) {
-            if parked.until > now {
-                self.parked.push(parked);
-            } else {
-                self.handle_punt(parked.punt, parked.packet_in, false, now);
-            }
+        while let Some(Parked { punt, packet_in, .. }) = self.parked.take_due(now) {
+            self.handle_punt(punt, packet_in, false, now);
         }
     }
 

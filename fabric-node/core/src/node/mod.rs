@@ -39,6 +39,7 @@ mod leases;
 mod limits;
 mod macs;
 mod memory;
+mod parked;
 mod paths;
 mod pools;
 mod ports;
@@ -67,10 +68,10 @@ use book::Book;
 use conflicts::Conflicts;
 use deletions::Deletions;
 use egress::Egress;
-use learning::Parked;
 use leases::Leases;
 use limits::Limits;
 use memory::Memory;
+use parked::ParkedPackets;
 use paths::PathsInUse;
 use probes::{Former, Probe};
 use reconcile::Trust;
@@ -228,7 +229,7 @@ pub struct Node {
     deletions: Deletions,
     /// The node's own static flows, as last sent.
     node_flows: FlowTable,
-    parked: Vec<Parked>,
+    parked: ParkedPackets,
     held_punts: VecDeque<Box<PacketIn>>,
     held_requests: Vec<Held>,
     /// Collections, each with the attachments that it still waits for.
@@ -306,7 +307,7 @@ impl Node {
             memory: Memory::default(),
             deletions: Deletions::default(),
             node_flows: FlowTable::new(),
-            parked: Vec::new(),
+            parked: ParkedPackets::default(),
             held_punts: VecDeque::new(),
             held_requests: Vec::new(),
             collecting: Vec::new(),
@@ -400,7 +401,7 @@ impl Node {
     /// When [`Node::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let parked = self.parked.iter().map(|p| p.until);
+        let parked = self.parked.due();
         let held = self.held_requests.iter().map(|h| h.until);
         let warming = self.warming.iter().chain(&self.waiting).map(|(_, until)| *until);
         let missing = self.missing_since.values().map(|since| *since + detach::MISSING_GRACE);
@@ -409,7 +410,15 @@ impl Node {
         let own = self.next_reconcile.into_iter().chain(self.walks.due()).chain(self.upkeep.due());
         let own = own.chain(self.egress.due()).chain(self.limits.due()).chain(self.paths_told_at());
         let own = own.chain(self.conflicts.due());
-        parked.chain(held).chain(warming).chain(missing).chain(probes).chain(announcements).chain(own).min()
+        parked
+            .into_iter()
+            .chain(held)
+            .chain(warming)
+            .chain(missing)
+            .chain(probes)
+            .chain(announcements)
+            .chain(own)
+            .min()
     }
 
     /// The next thing to do.
@@ -431,7 +440,7 @@ impl Node {
                 self.dumping = None;
                 self.next_reconcile = None;
                 self.deletions.clear();
-                self.parked.clear();
+                self.parked = ParkedPackets::default();
                 self.held_punts.clear();
             }
             SwitchEvent::Refused => self.doubt(now),
