@@ -174,7 +174,10 @@ impl Model {
                         *asked += 1;
                         Err("ovs-vswitchd does not answer".to_owned())
                     }
-                    None => Ok(self.limits.extend(zones.into_iter().map(|zone| (zone, most)))),
+                    None => {
+                        self.limits.extend(zones.into_iter().map(|zone| (zone, most)));
+                        Ok(())
+                    }
                 };
                 (task, Outcome::Committed(set))
             }
