@@ -35,7 +35,7 @@ pub const DUAL_STACK: &str = "default/dual";
 pub fn attach(lab: &mut Lab) -> Result<(), LabError> {
     let mut objects: Vec<Value> = (1..=TALKERS).map(|n| pod(&talker(n), "n1")).collect();
     objects.extend(WITNESSES.iter().map(|reference| pod(reference, "n1")));
-    objects.extend(Way::ALL.iter().flat_map(|way| way.pods()));
+    objects.extend(Way::ALL.into_iter().flat_map(at_both_ends));
     let conversing = text(&objects);
     lab.write_manifest("pods.yaml", &(conversing.clone() + &text(&others())))?;
     pods(&documents(&conversing)).iter().try_for_each(|pod| lab.add_pod(pod).map(drop))
@@ -75,6 +75,15 @@ pub fn pod(reference: &str, node: &str) -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "name": name, "namespace": namespace, "labels": { "bench": "pod" } },
         "spec": { "nodeName": node },
+    })
+}
+
+/// The manifests of the pods of a way, one on each node.
+fn at_both_ends(way: Way) -> [Value; 2] {
+    [1, 2].map(|node| {
+        let mut pod = pod(&way.pod(node), &format!("n{node}"));
+        pod["metadata"]["annotations"] = json!({ "fabric.io/network": way.word() });
+        pod
     })
 }
 

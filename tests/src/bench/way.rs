@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::pods::pod;
-
 /// Name that Networks and node files give the wire of VLANs.
 pub const PHYSICAL: &str = "lan";
 /// The VLAN.
@@ -83,15 +81,6 @@ impl Way {
         json!({
             "apiVersion": "fabric.io/v1alpha1", "kind": "Network",
             "metadata": { "name": self.word() }, "spec": spec,
-        })
-    }
-
-    /// The manifests of its pods, one on each node.
-    pub fn pods(self) -> [Value; 2] {
-        [1, 2].map(|node| {
-            let mut pod = pod(&self.pod(node), &format!("n{node}"));
-            pod["metadata"]["annotations"] = json!({ "fabric.io/network": self.word() });
-            pod
         })
     }
 }
