@@ -15,7 +15,7 @@ use fabric_tests::lab::command::command;
 use fabric_tests::lab::netns;
 use fabric_tests::passage::Passage;
 use fabric_tests::traffic::{self, Digest, Payload};
-use fabric_tests::trial::manifest::{network, pod};
+use fabric_tests::trial::manifest::{annotated, network, pod};
 use fabric_tests::trial::{Trial, wait};
 use serde_json::json;
 
@@ -33,6 +33,11 @@ const STALL: Duration = Duration::from_secs(3);
 const SILENT_STALL: Duration = Duration::from_secs(20);
 /// How long agents may take to find a path out.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A Network whose pods take less than tunnels carry.
+const SMALL: &str = "---\napiVersion: fabric.io/v1alpha1\nkind: Network\nmetadata: {name: small}\n\
+                     spec: {mode: overlay, encap: vxlan, vni: 78, mtu: 1300, cidrs: [10.245.0.0/16, 'fd45::/64']}\n";
+const SMALL_MTU: u32 = 1300;
 
 struct Bed {
     trial: Trial,
@@ -53,20 +58,44 @@ struct End {
 impl Bed {
     fn up(encap: &'static str, overhead: u32) -> Bed {
         let network = network("10.244.0.0/16, 'fd44::/64'", "").replace("vxlan", encap);
-        let mut trial = Trial::up(&format!("pa{encap}"), 2, &network, json!({}));
+        let small = SMALL.replace("vxlan", encap);
+        let mut trial = Trial::up(&format!("pa{encap}"), 2, &format!("{network}{small}"), json!({}));
         let passage = Passage::lay(&trial.lab).unwrap();
         trial.add("pods.yaml", &[pod("a", "n1"), pod("b", "n2")].concat());
+        trial.try_add("c", &annotated("c", "n2", "fabric.io/network: small")).unwrap();
         Bed { trial, passage, encap, overhead }
     }
 
     fn ends(&self) -> [End; 2] {
-        ["a", "b"].map(|name| {
-            let record = self.trial.lab.pod(&format!("default/{name}")).unwrap();
-            let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-            let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-            addresses.sort();
-            End { name, netns: record.netns.clone(), addresses: addresses.try_into().unwrap() }
-        })
+        ["a", "b"].map(|name| self.end(name))
+    }
+
+    fn end(&self, name: &'static str) -> End {
+        let record = self.trial.lab.pod(&format!("default/{name}")).unwrap();
+        let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
+        let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
+        addresses.sort();
+        End { name, netns: record.netns.clone(), addresses: addresses.try_into().unwrap() }
+    }
+
+    /// A datagram that every path carries and the receiver does not take is refused by the receiver's node.
+    fn small(&self, faults: &mut Vec<String>) {
+        let (from, to) = (self.end("a"), self.end("c"));
+        // The switches have to find the routers, whom they did not know when their agents started.
+        for address in from.addresses {
+            wait("a packet each way", PATIENCE, || {
+                traffic::echo(&to.netns, address, 8).unwrap().status.success()
+            });
+        }
+        for address in to.addresses {
+            if let Err(error) = datagram(&from, &to, address, SMALL_MTU) {
+                faults.push(format!(
+                    "{}: a pod of {SMALL_MTU} bytes, {}: {error}",
+                    self.encap,
+                    family(address)
+                ));
+            }
+        }
     }
 
     /// Waits until both agents know that the path carries so much.
@@ -222,6 +251,7 @@ fn whole(encap: &'static str, overhead: u32) {
     let mut faults = Vec::new();
     let mut report = format!("\nA path that becomes narrow, {encap}: longest pause of TCP\n");
     bed.known(WIDE);
+    bed.small(&mut faults);
     for (mutes, most) in [(false, STALL), (true, SILENT_STALL)] {
         let kind = if mutes { "routers say nothing" } else { "routers tell" };
         if mutes {
