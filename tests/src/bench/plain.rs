@@ -1,22 +1,26 @@
 //! The peer: the same Open vSwitch without Fabric, in a lab of its own.
 //!
-//! `br-normal` forwards with NORMAL on one node. For each way between nodes there is a bridge of its own, again with
-//! NORMAL: its pods, and a tunnel to the other node; for the VLAN the NIC, and its pods on access ports. `br-learn` asks
-//! `ovs-testcontroller` about every conversation, which answers with a flow that matches it exactly.
+//! `br-normal` forwards with NORMAL: between two pods of a node, and between nodes by each way, whose pods and tunnel are
+//! access ports of a VLAN of their own; that of the VLAN leads through the NIC. `br-learn` asks `ovs-testcontroller`
+//! about every conversation, which answers with a flow that matches it exactly.
+//!
+//! A userspace datapath looks at every port and every bridge in turn, also at those without a packet. So there are
+//! as many pods and bridges on a node as on Fabric's beside it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::lan;
-use super::way::{VLAN, Way};
+use super::pods::{TALKERS, WITNESSES};
+use super::way::Way;
 use crate::lab::command::{command, run};
 use crate::lab::wire::plain_checksums;
 use crate::lab::{Lab, LabError, Node, Spec, netns, switch};
 
 /// MTU of the pods of one node, bytes, as that of Fabric's beside them.
 const MTU: u32 = Way::Vxlan.mtu();
-/// Forwards with NORMAL on one node.
+/// Forwards with NORMAL.
 const NORMAL: &str = "br-normal";
 /// Asks its controller.
 const LEARN: &str = "br-learn";
@@ -54,13 +58,16 @@ impl Plain {
         let controller = learning_bridge(&near)?;
         let plain =
             |name: &str, number| Seat { bridge: name.to_owned(), net: 0, number, mtu: MTU, tag: None };
-        bridge(&near, NORMAL, "standalone", &[])?;
+        lan::lay(&lab)?;
+        normal_bridge(&near, &far)?;
+        normal_bridge(&far, &near)?;
         let place = |name, number| plain(name, number).fill(&lab, &near);
         let (normal, learn) = ([place(NORMAL, 1)?, place(NORMAL, 2)?], [place(LEARN, 3)?, place(LEARN, 4)?]);
-        lan::lay(&lab)?;
+        // Idle ones.
+        for number in (1..).take(TALKERS + WITNESSES.len()).skip(normal.len() + learn.len()) {
+            place(NORMAL, number)?;
+        }
         for way in Way::ALL {
-            join(way, &near, &far)?;
-            join(way, &far, &near)?;
             Seat::on(way, 1).fill(&lab, &near)?;
             Seat::on(way, 2).fill(&lab, &far)?;
         }
@@ -116,19 +123,18 @@ fn learning_bridge(node: &Node) -> Result<Child, LabError> {
     Ok(controller)
 }
 
-/// The bridge of a way on a node, with what leads to the other node.
-fn join(way: Way, node: &Node, peer: &Node) -> Result<(), LabError> {
-    let (name, port) = (bridge_of(way), format!("{}0", way.word()));
+/// The bridge with what leads to the other node.
+fn normal_bridge(node: &Node, peer: &Node) -> Result<(), LabError> {
     let [remote, _] = peer.addresses();
-    let (kind, remote) = (format!("type={}", way.word()), format!("options:remote_ip={remote}"));
-    let key = format!("options:key={}", way.number());
-    let tunnel = ["--", "add-port", &name, &port, "--", "set", "Interface", &port, &kind, &remote, &key];
-    let nic = ["--", "add-port", &name, lan::NIC];
-    bridge(node, &name, "standalone", if way == Way::Vlan { &nic } else { &tunnel })
-}
-
-fn bridge_of(way: Way) -> String {
-    format!("br-{}", way.word())
+    let mut words = format!("-- add-port {NORMAL} {} trunks={}", lan::NIC, Way::Vlan.tag());
+    for way in Way::ALL.into_iter().filter(|way| *way != Way::Vlan) {
+        let (kind, key, tag) = (way.word(), way.number(), way.tag());
+        words += &format!(
+            " -- add-port {NORMAL} {kind}0 tag={tag} -- set Interface {kind}0 type={kind} options:remote_ip={remote} \
+             options:key={key}"
+        );
+    }
+    bridge(node, NORMAL, "standalone", &words.split(' ').collect::<Vec<_>>())
 }
 
 /// Where a pod goes, and who it is.
@@ -145,8 +151,8 @@ struct Seat {
 impl Seat {
     /// At an end of a way.
     fn on(way: Way, number: u8) -> Self {
-        let tag = (way == Way::Vlan).then_some(VLAN);
-        Self { bridge: bridge_of(way), net: way.number(), number, mtu: way.mtu(), tag }
+        let (bridge, tag) = (NORMAL.to_owned(), Some(way.tag()));
+        Self { bridge, net: way.number(), number, mtu: way.mtu(), tag }
     }
 
     fn namespace(&self, lab: &Lab) -> String {

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 
 /// Name that Networks and node files give the wire of VLANs.
 pub const PHYSICAL: &str = "lan";
-/// The VLAN.
-pub const VLAN: u16 = 100;
 
 /// A way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +52,11 @@ impl Way {
         }
     }
 
+    /// Its VLAN; of an overlay, that of its ports beside Fabric.
+    pub fn tag(self) -> u16 {
+        100 + u16::from(self.number())
+    }
+
     /// MTU of its pods, bytes, on a wire of 1500.
     pub const fn mtu(self) -> u32 {
         match self {
@@ -74,7 +77,7 @@ impl Way {
         let cidrs = json!([format!("10.9{number}.0.0/16"), format!("fd9{number}::/64")]);
         let spec = match self {
             Way::Vlan => {
-                json!({ "mode": "underlay", "physicalNetwork": PHYSICAL, "vlan": VLAN, "cidrs": cidrs })
+                json!({ "mode": "underlay", "physicalNetwork": PHYSICAL, "vlan": self.tag(), "cidrs": cidrs })
             }
             _ => json!({ "mode": "overlay", "encap": self.word(), "vni": number, "cidrs": cidrs }),
         };
