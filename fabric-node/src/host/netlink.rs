@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use futures_util::{Stream, StreamExt, TryStreamExt};
+use futures_util::{Stream, TryStreamExt};
 use ipnet::IpNet;
-use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use rtnetlink::packet_route::neighbour::{
@@ -14,9 +13,10 @@ use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::{Error, LinkUnspec, MulticastGroup};
+use rtnetlink::{Error, LinkUnspec};
 
 use super::PROTOCOL;
+use crate::news::{self, MulticastGroup, News};
 
 /// `ENOENT`, `ESRCH`, `ENODEV`, `EEXIST`, `EADDRNOTAVAIL` (errno(3)).
 const GONE: [i32; 4] = [2, 3, 19, 99];
@@ -121,19 +121,15 @@ impl Netlink {
         let (requests, handle, _) =
             rtnetlink::new_connection_with_strict_check().or_else(|_| rtnetlink::new_connection())?;
         tokio::spawn(requests);
-        let (changes, keep, messages) = rtnetlink::new_multicast_connection(&[
+        let groups = [
             MulticastGroup::Link,
             MulticastGroup::Neigh,
             MulticastGroup::Ipv4Ifaddr,
             MulticastGroup::Ipv6Ifaddr,
             MulticastGroup::Ipv4Route,
             MulticastGroup::Ipv6Route,
-        ])?;
-        tokio::spawn(changes);
-        let changes = messages.filter_map(move |(message, _)| {
-            let _ = &keep; // the connection ends with its last handle
-            std::future::ready(change(&message.payload))
-        });
+        ];
+        let changes = news::follow(&groups, change)?;
         Ok((Self { handle }, changes))
     }
 
@@ -430,12 +426,8 @@ pub fn address_of(message: &AddressMessage) -> Option<IpAddr> {
     })
 }
 
-fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
-    let message = match payload {
-        NetlinkPayload::InnerMessage(message) => message,
-        NetlinkPayload::Overrun(_) => return Some(Change::Lost),
-        _ => return None,
-    };
+fn change(news: News<'_>) -> Option<Change> {
+    let News::Message(message) = news else { return Some(Change::Lost) };
     match message {
         RouteNetlinkMessage::NewLink(message) => {
             let running = message.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);

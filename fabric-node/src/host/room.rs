@@ -17,7 +17,7 @@ use super::netlink::{Change, Hop, Link, Netlink, exists};
 use super::peers::Peers;
 use super::plan::{Found, Step, plan};
 use super::sysctl;
-use crate::nft;
+use crate::{nft, problems};
 
 /// Changes of the kernel come in bunches: time between the first and the comparison it causes.
 const GATHER: Duration = Duration::from_millis(20);
@@ -285,17 +285,7 @@ impl Room {
         }
         let lasting = self.since.iter().filter(|(_, since)| now >= **since + GRACE);
         let problems: Vec<String> = lasting.map(|(problem, _)| problem.clone()).collect();
-        self.problems.send_if_modified(|known| {
-            for problem in problems.iter().filter(|problem| !known.contains(problem)) {
-                tracing::warn!("{problem}");
-            }
-            for solved in known.iter().filter(|problem| !problems.contains(problem)) {
-                tracing::info!("solved: {solved}");
-            }
-            let changed = *known != problems;
-            *known = problems;
-            changed
-        });
+        problems::tell(&self.problems, problems);
     }
 }
 

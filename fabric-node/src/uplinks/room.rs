@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use policy::Name;
-use rtnetlink::MulticastGroup;
-use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::LinkAttribute;
 use tokio::sync::watch;
@@ -19,6 +17,8 @@ use super::hands::{Hands, Names};
 use super::kernel::Kernel;
 use super::stuck::Stuck;
 use super::view;
+use crate::news::{self, MulticastGroup, News};
+use crate::problems;
 
 /// Changes come in bunches: time between the first and the look that it causes.
 const GATHER: Duration = Duration::from_millis(20);
@@ -39,17 +39,15 @@ const REOPEN: Duration = Duration::from_millis(500);
 pub async fn run(
     config: UplinksConfig,
     mut wanted: watch::Receiver<Option<BTreeMap<Name, BTreeSet<u16>>>>,
-    problems: watch::Sender<Vec<String>>,
+    known: watch::Sender<Vec<String>>,
 ) {
     let database = Database::open(&config.database);
     let (kernel, mut changes) = loop {
         match open() {
             Ok(opened) => break opened,
             Err(error) => {
-                report(
-                    &problems,
-                    [format!("rtnetlink: cannot open a socket: {error}; the agent must run as root")].into(),
-                );
+                let problem = format!("rtnetlink: cannot open a socket: {error}; the agent must run as root");
+                problems::tell(&known, vec![problem]);
                 sleep(REOPEN).await;
             }
         }
@@ -77,7 +75,7 @@ pub async fn run(
         if Instant::now() >= room.look {
             let vlans = wanted.borrow_and_update().clone();
             room.work(vlans.as_ref()).await;
-            report(&problems, room.problems());
+            problems::tell(&known, room.problems());
         }
     }
 }
@@ -92,12 +90,8 @@ enum Change {
     Lost,
 }
 
-fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
-    let message = match payload {
-        NetlinkPayload::InnerMessage(message) => message,
-        NetlinkPayload::Overrun(_) => return Some(Change::Lost),
-        _ => return None,
-    };
+fn change(news: News<'_>) -> Option<Change> {
+    let News::Message(message) = news else { return Some(Change::Lost) };
     match message {
         RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link) => {
             link.attributes.iter().find_map(|attribute| match attribute {
@@ -115,12 +109,7 @@ fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
 /// Requests to the kernel, and its news of devices and addresses.
 fn open() -> io::Result<(Kernel, impl Stream<Item = Change> + Unpin)> {
     let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
-    let (changes, keep, messages) = rtnetlink::new_multicast_connection(&groups)?;
-    tokio::spawn(changes);
-    let changes = messages.filter_map(move |(message, _)| {
-        let _ = &keep; // the connection ends with its last handle
-        std::future::ready(change(&message.payload))
-    });
+    let changes = news::follow(&groups, change)?;
     Ok((Kernel::open()?, changes))
 }
 
@@ -236,7 +225,7 @@ impl Room {
         self.look_by(again);
     }
 
-    fn problems(&self) -> BTreeSet<String> {
+    fn problems(&self) -> Vec<String> {
         let standings = self.networks.iter().map(|(_, standing)| standing).chain([&self.leftovers]);
         let mut problems: BTreeSet<String> =
             standings.filter_map(|standing| standing.problem.clone()).collect();
@@ -246,21 +235,6 @@ impl Room {
             let database = self.hands.config.database.display();
             problems.insert(format!("database of Open vSwitch at {database}: {lost}"));
         }
-        problems
+        problems.into_iter().collect()
     }
-}
-
-fn report(known: &watch::Sender<Vec<String>>, found: BTreeSet<String>) {
-    let problems: Vec<String> = found.into_iter().collect();
-    known.send_if_modified(|known| {
-        for problem in problems.iter().filter(|problem| !known.contains(problem)) {
-            tracing::warn!("{problem}");
-        }
-        for solved in known.iter().filter(|problem| !problems.contains(problem)) {
-            tracing::info!("solved: {solved}");
-        }
-        let changed = *known != problems;
-        *known = problems;
-        changed
-    });
 }
