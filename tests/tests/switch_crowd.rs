@@ -84,8 +84,7 @@ fn counted(taps: &[Tap], is: impl Fn(&[u8]) -> bool, wanted: usize) -> Vec<usize
 }
 
 fn address(record: &PodRecord) -> IpAddr {
-    let addresses = record.addresses.iter().filter_map(|text| text.split('/').next()?.parse().ok());
-    addresses.into_iter().find(IpAddr::is_ipv4).unwrap()
+    record.ips().into_iter().find(IpAddr::is_ipv4).unwrap()
 }
 
 #[test]

@@ -14,8 +14,8 @@ use fabric_tests::frames::{Mark, Tap, marks};
 use fabric_tests::lab::command::command;
 use fabric_tests::lab::node::{BRIDGE_PHYSICAL, OUTSIDE, addresses};
 use fabric_tests::lab::office::Lan;
-use fabric_tests::lab::world::{Pod, documents, pods};
-use fabric_tests::lab::{Lab, LabError, Spec, Wiring, netns, wire};
+use fabric_tests::lab::world::{documents, pods};
+use fabric_tests::lab::{Lab, Spec, Wiring, netns, wire};
 use fabric_tests::office::{Cell, Net, OfficeBed, Place, measure, table};
 use fabric_tests::traffic;
 
@@ -49,21 +49,9 @@ impl Bed {
         }
         bed.lab.write_manifest("pods.yaml", &text).unwrap();
         for pod in pods(&documents(&text)) {
-            bed.attach(&pod);
+            bed.lab.attach(&pod, traffic::PATIENCE).unwrap();
         }
         bed
-    }
-
-    fn attach(&mut self, pod: &Pod) {
-        let until = Instant::now() + traffic::PATIENCE;
-        loop {
-            match self.lab.add_pod(pod) {
-                Err(LabError::Cni { code: 11, .. }) if Instant::now() < until => {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                added => return drop(added.unwrap()),
-            }
-        }
     }
 
     fn namespace(&self, name: &str, annotations: &str) {
@@ -84,16 +72,13 @@ impl Bed {
 
     fn pod(&self, name: &str) -> Place {
         let record = self.lab.pod(name).unwrap();
-        let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-        let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-        addresses.sort();
         Place {
             name: name.to_owned(),
             netns: record.netns.clone(),
             device: "eth0".to_owned(),
             net: Net::Overlay,
             node: Some(record.node.clone()),
-            addresses: addresses.try_into().unwrap(),
+            addresses: record.ips().try_into().unwrap(),
         }
     }
 

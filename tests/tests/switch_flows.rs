@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use fabric_core::pipeline::vocabulary::{Cookie, Kind, REG_OUTPUT};
 use fabric_tests::lab::agent;
 use fabric_tests::lab::command::command;
-use fabric_tests::lab::world::{Pod, documents, pods};
-use fabric_tests::lab::{Lab, LabError, Spec};
+use fabric_tests::lab::world::{documents, pods};
+use fabric_tests::lab::{Lab, Spec};
 use fabric_tests::traffic::{self, PATIENCE};
 use openflow::{Field, Flow, FlowKey};
 
@@ -32,14 +32,6 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Attaches a pod as a runtime does: again for as long as the agent asks for that.
-fn add(lab: &mut Lab, pod: &Pod) {
-    wait("the agent knows the pod", || match lab.add_pod(pod) {
-        Err(LabError::Cni { code: 11, .. }) => false,
-        added => added.map(|_| true).unwrap(),
-    });
 }
 
 fn flows(lab: &Lab, node: &str) -> Vec<Flow> {
@@ -147,7 +139,7 @@ fn flows_are_those_of_the_conversations_and_go_with_the_pods() {
     let manifests = manifest("a", "n1") + &manifest("b", "n1") + &manifest("far", "n2");
     lab.write_manifest("pods.yaml", &manifests).unwrap();
     for pod in pods(&documents(&manifests)) {
-        add(&mut lab, &pod);
+        lab.attach(&pod, PATIENCE).unwrap();
     }
     let (a, b, far) = (local(&lab, "a"), local(&lab, "b"), local(&lab, "far"));
     let quiet = keys(&lab, "n1");

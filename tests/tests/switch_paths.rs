@@ -72,10 +72,7 @@ impl Bed {
 
     fn end(&self, name: &'static str) -> End {
         let record = self.trial.lab.pod(&format!("default/{name}")).unwrap();
-        let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-        let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-        addresses.sort();
-        End { name, netns: record.netns.clone(), addresses: addresses.try_into().unwrap() }
+        End { name, netns: record.netns.clone(), addresses: record.ips().try_into().unwrap() }
     }
 
     /// A datagram that every path carries and the receiver does not take is refused by the receiver's node.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fabric_tests::lab::command::command;
 use fabric_tests::lab::node::{OUTSIDE, addresses};
 use fabric_tests::lab::world::{Pod, documents, pods};
-use fabric_tests::lab::{Lab, LabError, Spec, netns};
+use fabric_tests::lab::{Lab, Spec, netns};
 use fabric_tests::traffic;
 
 /// Bytes of a TCP conversation in each direction.
@@ -32,19 +32,6 @@ fn lab(purpose: &str, manifests: &str) -> (Lab, Vec<Pod>) {
     (lab, pods(&documents(manifests)))
 }
 
-/// Attaches a pod as a runtime does: again for as long as the agent asks for that.
-fn add(lab: &mut Lab, pod: &Pod) {
-    let until = Instant::now() + traffic::PATIENCE;
-    loop {
-        match lab.add_pod(pod) {
-            Err(LabError::Cni { code: 11, .. }) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            added => return drop(added.unwrap()),
-        }
-    }
-}
-
 /// A place that can talk: its namespace and its addresses.
 #[derive(Debug, Clone)]
 struct Place {
@@ -55,10 +42,7 @@ struct Place {
 
 fn pod(lab: &Lab, name: &'static str) -> Place {
     let record = lab.pod(&format!("default/{name}")).unwrap();
-    let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-    let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-    addresses.sort();
-    Place { name, netns: record.netns.clone(), addresses: addresses.try_into().unwrap() }
+    Place { name, netns: record.netns.clone(), addresses: record.ips().try_into().unwrap() }
 }
 
 fn node(lab: &Lab, name: &'static str) -> Place {
@@ -102,7 +86,7 @@ fn everybody_reaches_whom_they_should_and_is_seen_as_who_they_are() {
     let (mut lab, pods) =
         lab("rareach", &(manifest("a", "n1") + &manifest("b", "n1") + &manifest("far", "n2")));
     for pod in &pods {
-        add(&mut lab, pod);
+        lab.attach(pod, traffic::PATIENCE).unwrap();
     }
     let (a, b, far) = (pod(&lab, "a"), pod(&lab, "b"), pod(&lab, "far"));
     let (n1, n2, outside) = (node(&lab, "n1"), node(&lab, "n2"), outside(&lab));
@@ -215,14 +199,14 @@ fn the_first_instruction_of_a_fresh_pod_gets_its_answer_at_the_first_try() {
     let (mut lab, pods) = lab("rafresh", &(manifest("near", "n1") + &manifest("far", "n2") + &fresh));
     let (servers, fresh) = pods.split_at(2);
     for server in servers {
-        add(&mut lab, server);
+        lab.attach(server, traffic::PATIENCE).unwrap();
     }
     let (near, far) = (pod(&lab, "near"), pod(&lab, "far"));
     answering(&near);
     answering(&far);
     let (mut failed, mut slow) = (Vec::new(), Vec::new());
     for (n, fresh) in fresh.iter().enumerate() {
-        add(&mut lab, fresh);
+        lab.attach(fresh, traffic::PATIENCE).unwrap();
         let netns = lab.pod(&fresh.reference).unwrap().netns.clone();
         // Each of the four is the very first instruction of every fourth pod.
         let mut targets = [near.addresses, far.addresses].concat();

@@ -14,7 +14,7 @@ use fabric_tests::frames::{Mark, Tap, build, marks};
 use fabric_tests::lab::agent;
 use fabric_tests::lab::node::{OUTSIDE, addresses};
 use fabric_tests::lab::world::{documents, pods};
-use fabric_tests::lab::{Lab, LabError, Spec};
+use fabric_tests::lab::{Lab, Spec};
 use fabric_tests::traffic::{self, PATIENCE, Payload};
 
 /// Marks of frames that are to arrive begin here.
@@ -43,10 +43,7 @@ impl Trial {
         let manifests = manifest("own", "n1") + &manifest("near", "n1") + &manifest("far", "n2");
         lab.write_manifest("pods.yaml", &manifests).unwrap();
         for pod in pods(&documents(&manifests)) {
-            wait("the agent knows the pod", || match lab.add_pod(&pod) {
-                Err(LabError::Cni { code: 11, .. }) => false,
-                added => added.map(|_| true).unwrap(),
-            });
+            lab.attach(&pod, PATIENCE).unwrap();
         }
         let netns = |pod: &str| lab.pod(&format!("default/{pod}")).unwrap().netns.clone();
         let node = |name: &str| lab.node(name).unwrap().namespace.clone();
@@ -144,10 +141,7 @@ fn end(mac: [u8; 6], addresses: [IpAddr; 2]) -> End {
 
 fn pod_end(lab: &Lab, name: &str, mac: [u8; 6]) -> End {
     let record = lab.pod(&format!("default/{name}")).unwrap();
-    let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-    let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-    addresses.sort();
-    end(mac, addresses.try_into().unwrap())
+    end(mac, record.ips().try_into().unwrap())
 }
 
 fn wait(what: &str, mut holds: impl FnMut() -> bool) {

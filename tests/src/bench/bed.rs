@@ -71,7 +71,7 @@ impl Bed {
         for pod in pods(&documents(&local)) {
             lab.add_pod(&pod)?;
         }
-        let addresses = super::pods::addresses(lab.pod(TALKER)?);
+        let addresses = lab.pod(TALKER)?.ips();
         let v4 =
             addresses.iter().find_map(|ip| if let std::net::IpAddr::V4(v4) = ip { Some(*v4) } else { None });
         let source = v4.ok_or_else(|| LabError::NotReady(format!("pod {TALKER} has no IPv4 address")))?;

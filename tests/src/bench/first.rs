@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::line::Line;
 use super::plain::{Place, Plain};
-use super::pods::{TALKERS, WITNESSES, addresses, talker};
+use super::pods::{TALKERS, WITNESSES, talker};
 use super::report::{Limit, Row};
 use super::stats::Samples;
 use crate::lab::command::{command, run};
@@ -127,7 +127,7 @@ fn places(lab: &Lab) -> Result<Vec<Place>, LabError> {
     let mut places = Vec::new();
     for number in 1..=TALKERS {
         let pod = lab.pod(&talker(number))?;
-        places.extend(addresses(pod).into_iter().map(|ip| Place { netns: pod.netns.clone(), ip }));
+        places.extend(pod.ips().into_iter().map(|ip| Place { netns: pod.netns.clone(), ip }));
     }
     Ok(places)
 }
@@ -234,7 +234,7 @@ fn one_way(sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr, sequence: u
 pub fn after_a_kill(lab: &Lab) -> Result<Vec<Row>, LabError> {
     let [from, to] = WITNESSES.map(|name| lab.pod(name));
     let place = |pod: &crate::lab::record::PodRecord| {
-        let ip: Option<IpAddr> = addresses(pod).first().copied();
+        let ip: Option<IpAddr> = pod.ips().first().copied();
         let none = || LabError::NotReady(format!("pod {} has no address", pod.pod));
         Ok::<_, LabError>(Place { netns: pod.netns.clone(), ip: ip.ok_or_else(none)? })
     };

@@ -4,12 +4,10 @@
 //! on who the peer is wherever policies are judged.
 
 use std::fs;
-use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::way::Way;
-use crate::lab::record::PodRecord;
 use crate::lab::world::{documents, pods};
 use crate::lab::{Lab, LabError, Node};
 
@@ -90,14 +88,6 @@ fn at_both_ends(way: Way) -> [Value; 2] {
 /// Manifests as a file; JSON is YAML.
 pub fn text(objects: &[Value]) -> String {
     objects.iter().map(|object| format!("---\n{object}\n")).collect()
-}
-
-/// The addresses of a pod, IPv4 first.
-pub fn addresses(pod: &PodRecord) -> Vec<IpAddr> {
-    let mut addresses: Vec<IpAddr> =
-        pod.addresses.iter().filter_map(|text| text.split('/').next()?.parse().ok()).collect();
-    addresses.sort();
-    addresses
 }
 
 /// Memory of a node's agent that is resident, MiB.

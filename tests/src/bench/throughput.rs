@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::plain::{Place, Plain};
-use super::pods::{addresses, talker};
+use super::pods::talker;
 use super::report::{Limit, Row};
 use super::stats::median;
 use super::way::Way;
@@ -33,7 +33,7 @@ pub fn measure(lab: &Lab, plain: &Plain) -> Result<Vec<Row>, LabError> {
     let place = |name: &str, six: bool| {
         let pod = lab.pod(name)?;
         let none = || LabError::NotReady(format!("pod {name} lacks an address"));
-        let ip = addresses(pod).into_iter().find(|ip| ip.is_ipv6() == six).ok_or_else(none)?;
+        let ip = pod.ips().into_iter().find(|ip| ip.is_ipv6() == six).ok_or_else(none)?;
         Ok::<_, LabError>(Place { netns: pod.netns.clone(), ip })
     };
     let talkers = [place(&talker(1), false)?, place(&talker(2), false)?];

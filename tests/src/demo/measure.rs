@@ -36,8 +36,7 @@ pub struct Reach {
 
 /// The address of a pod in a family.
 pub fn address(pod: &PodRecord, family: u8) -> Option<IpAddr> {
-    let plain = pod.addresses.iter().filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok());
-    plain.into_iter().find(|ip| ip.is_ipv4() == (family == 4))
+    pod.ips().into_iter().find(|ip| ip.is_ipv4() == (family == 4))
 }
 
 /// Pings a peer some times in one conversation.

@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -241,6 +242,22 @@ impl Lab {
         let (record, result) = pods::attach(&self.layout.name, node, self.programs()?, pod)?;
         self.pods.insert(record.pod.clone(), record);
         Ok(result)
+    }
+
+    /// Attaches a pod as a runtime does: again for as long as the agent asks for that, for `patience` at most.
+    ///
+    /// # Errors
+    /// As [`Lab::add_pod`].
+    pub fn attach(&mut self, pod: &Pod, patience: Duration) -> Result<Value, LabError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.add_pod(pod) {
+                Err(LabError::Cni { code: 11, .. }) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                added => return added,
+            }
+        }
     }
 
     /// Detaches a pod that [`Lab::add_pod`] attached.

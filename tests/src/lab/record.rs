@@ -1,6 +1,7 @@
 //! What a lab remembers of itself on disk, so that another command finds it again.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -91,6 +92,17 @@ pub struct PodRecord {
     pub addresses: Vec<String>,
     /// Why it failed.
     pub error: Option<String>,
+}
+
+impl PodRecord {
+    /// Its addresses without prefix lengths, IPv4 first.
+    #[must_use]
+    pub fn ips(&self) -> Vec<IpAddr> {
+        let mut ips: Vec<IpAddr> =
+            self.addresses.iter().filter_map(|text| text.split('/').next()?.parse().ok()).collect();
+        ips.sort();
+        ips
+    }
 }
 
 /// Writes a value whole: a reader sees the old file or the new one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -123,15 +123,7 @@ impl OfficeBed {
     /// # Errors
     /// As [`Lab::add_pod`].
     pub fn attach(&mut self, pod: &Pod) -> Result<Value, LabError> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match self.lab.add_pod(pod) {
-                Err(LabError::Cni { code: 11, .. }) if Instant::now() < until => {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                added => return added,
-            }
-        }
+        self.lab.attach(pod, PATIENCE)
     }
 
     /// Writes the manifest of a pod and attaches it.
@@ -153,10 +145,7 @@ impl OfficeBed {
     #[must_use]
     pub fn pod(&self, name: &str) -> Place {
         let record = self.lab.pod(&format!("shop/{name}")).unwrap();
-        let address = |text: &String| text.split('/').next().unwrap().parse().unwrap();
-        let mut addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
-        addresses.sort();
-        let addresses: [IpAddr; 2] = addresses.try_into().unwrap();
+        let addresses: [IpAddr; 2] = record.ips().try_into().unwrap();
         Place {
             name: record.pod.clone(),
             netns: record.netns.clone(),

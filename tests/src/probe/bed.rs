@@ -12,7 +12,7 @@ use crate::lab::cni::{self, Attachment};
 use crate::lab::node::{BRIDGE_FABRIC, OUTSIDE, addresses};
 use crate::lab::office::{Lan, SERVER_NIC};
 use crate::lab::world::{Pod, pods};
-use crate::lab::{Lab, LabError, Node, Wiring, netns};
+use crate::lab::{Lab, Node, Wiring, netns};
 use crate::oracle::Cluster;
 use crate::trial::Trial;
 
@@ -195,29 +195,17 @@ impl Bed {
         began.elapsed()
     }
 
-    /// Attaches pods, as a runtime does: again for as long as the agent asks for that.
+    /// Attaches pods as a runtime does.
     fn attach(&mut self, objects: &[Value]) {
         for pod in pods(objects) {
-            let until = Instant::now() + PATIENCE;
-            loop {
-                match self.trial.lab.add_pod(&pod) {
-                    Err(LabError::Cni { code: 11, .. }) if Instant::now() < until => {
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
-                    added => {
-                        added.unwrap();
-                        break;
-                    }
-                }
-            }
+            self.trial.lab.attach(&pod, PATIENCE).unwrap();
             self.note(&pod);
         }
     }
 
     fn note(&mut self, pod: &Pod) {
         let record = self.lab().pod(&pod.reference).unwrap().clone();
-        let address = |text: &String| text.split('/').next().unwrap_or_default().parse().unwrap();
-        let addresses: Vec<IpAddr> = record.addresses.iter().map(address).collect();
+        let addresses = record.ips();
         self.claims += u64::try_from(addresses.len()).unwrap_or_default();
         let place = Place::open(&pod.reference, &record.netns, cni::IFNAME, Some(&pod.node), addresses);
         self.places.insert(pod.reference.clone(), place);

@@ -20,7 +20,7 @@ use super::verdicts::middle;
 use crate::bench::first::socket;
 use crate::bench::packets::PORT;
 use crate::bench::plain::Place;
-use crate::bench::pods::{addresses, resident, text};
+use crate::bench::pods::{resident, text};
 use crate::bench::report::{Limit, Row};
 use crate::lab::command::{command, spawn};
 use crate::lab::node::BRIDGE_FABRIC;
@@ -191,7 +191,7 @@ pub fn edit(lab: &mut Lab, cluster: Cluster) -> Result<Row, LabError> {
 fn talk(lab: &Lab) -> Result<usize, LabError> {
     let place = |number: u16| {
         let pod = lab.pod(&format!("{NAMESPACE}/l{number}"))?;
-        let ip = addresses(pod).first().copied();
+        let ip = pod.ips().first().copied();
         let none = || LabError::NotReady(format!("pod {} has no address", pod.pod));
         Ok::<_, LabError>(Place { netns: pod.netns.clone(), ip: ip.ok_or_else(none)? })
     };
