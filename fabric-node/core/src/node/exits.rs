@@ -25,12 +25,8 @@ impl Node {
             .collect();
         let mut flows = Vec::new();
         for (key, exits) in changed {
-            let zone = self.book.get(&key).map(|attachment| attachment.zone);
-            let before = zone.and_then(|zone| self.pod_of_zone(zone));
-            self.book.set_exits(&key, exits);
-            let after = zone.and_then(|zone| self.pod_of_zone(zone));
-            if let (Some(before), Some(after)) = (before, after) {
-                flows.extend(self.pod_flow_changes(&before, &after));
+            if let Some((_, _, changes)) = self.change_pod(&key, |book| book.set_exits(&key, exits)) {
+                flows.extend(changes);
             }
         }
         self.commit(flows);

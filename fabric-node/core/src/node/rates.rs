@@ -2,7 +2,7 @@
 
 use openflow::{FlowMod, FlowTable};
 
-use super::book::Attachment;
+use super::book::{Attachment, Book};
 use super::{AttachmentKey, Command, Errand, Node, SwitchCommand};
 use crate::pipeline::site::{LocalPod, Rates};
 use crate::pipeline::statics::{forget_rates, pod_flows, pod_meters};
@@ -35,22 +35,26 @@ impl Node {
         }
     }
 
-    /// What has to change in the flows of a pod that is as it was but for what it may send and receive.
-    pub(super) fn pod_flow_changes(&self, before: &LocalPod, after: &LocalPod) -> Vec<FlowMod> {
-        let had: FlowTable = pod_flows(&self.site, before).into_iter().collect();
-        let wanted: FlowTable = pod_flows(&self.site, after).into_iter().collect();
-        FlowTable::diff(&had, &wanted)
+    /// Changes what the book has of an attachment: its pod before and after, where it has one, and what has to change in
+    /// the pod's flows.
+    pub(super) fn change_pod(
+        &mut self,
+        key: &AttachmentKey,
+        change: impl FnOnce(&mut Book),
+    ) -> Option<(LocalPod, LocalPod, Vec<FlowMod>)> {
+        let zone = self.book.get(key)?.zone;
+        let before = self.pod_of_zone(zone);
+        change(&mut self.book);
+        let (before, after) = (before?, self.pod_of_zone(zone)?);
+        let had: FlowTable = pod_flows(&self.site, &before).into_iter().collect();
+        let wanted: FlowTable = pod_flows(&self.site, &after).into_iter().collect();
+        let flows = FlowTable::diff(&had, &wanted);
+        Some((before, after, flows))
     }
 
     fn set_rates(&mut self, key: &AttachmentKey, rates: Rates) {
-        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
-        let before = self.pod_of_zone(zone);
-        self.book.set_rates(key, rates);
-        let (Some(before), Some(after)) = (before, self.pod_of_zone(zone)) else { return };
-        if !self.up {
-            return;
-        }
-        let flows = self.pod_flow_changes(&before, &after);
+        let changed = self.change_pod(key, |book| book.set_rates(key, rates));
+        let Some((before, after, flows)) = changed.filter(|_| self.up) else { return };
         let meters = pod_meters(&after, self.config.punts_per_second);
         let task = self.errand(Errand::Commit);
         self.command(Command::Switch(SwitchCommand::Commit { task, meters, flows }));

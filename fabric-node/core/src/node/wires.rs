@@ -147,12 +147,7 @@ impl Node {
     }
 
     fn set_mtu(&mut self, key: &AttachmentKey, mtu: u32) {
-        let Some(zone) = self.book.get(key).map(|a| a.zone) else { return };
-        let before = self.pod_of_zone(zone);
-        self.book.set_mtu(key, mtu);
-        let (Some(before), Some(after)) = (before, self.pod_of_zone(zone)) else { return };
-        if self.up {
-            let flows = self.pod_flow_changes(&before, &after);
+        if let Some((_, _, flows)) = self.change_pod(key, |book| book.set_mtu(key, mtu)) {
             self.commit(flows);
         }
     }

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use openflow::{Action, Field, Match};
+use openflow::Action;
 use policy::{Exit, Location, Network};
 
 use super::super::fields::{clear_retry, destination, flags, from, go, host, set_flags, source};
@@ -17,7 +17,7 @@ use super::super::vocabulary::{
     EXIT, Kind, Origin, RETRY, RETURNED, Table, egress_mac, octets, priority, stable_id,
 };
 use super::decision::{Decision, lasting, momentary};
-use super::ways::{by_host, holds_loopback, to_peer, tunnel_to};
+use super::ways::{by_host, from_tunnel, holds_loopback, to_peer, tunnel_to};
 use super::{Context, Pods};
 
 /// The way out of a pod's packets; a drop for a moment where there is none. `None` for who leaves as others do.
@@ -100,10 +100,6 @@ pub(super) fn returned<P: Pods>(
     }
     let network = context.world.network_of(pod)?;
     let (prefix, _) = outside(outside_source, network, context).filter(|(_, excepted)| !excepted)?;
-    let outer: Match = match tunnel {
-        IpAddr::V4(v4) => from(Origin::Tunnel).with(Field::TUN_SRC, v4),
-        IpAddr::V6(v6) => from(Origin::Tunnel).with(Field::TUN_IPV6_SRC, v6),
-    };
     let id = stable_id(&[
         b"return",
         &octets(tunnel),
@@ -111,7 +107,7 @@ pub(super) fn returned<P: Pods>(
         &[prefix.prefix_len()],
         &octets(pod),
     ]);
-    let matches = destination(source(outer, prefix), host(pod));
+    let matches = destination(source(from_tunnel(tunnel), prefix), host(pod));
     let mut flow = lasting(Kind::Return, id, Table::Guard, matches);
     flow.priority = priority::RETURNED;
     flow.actions = vec![clear_retry(), set_flags(RETURNED, RETRY | RETURNED), go(Table::Route)];

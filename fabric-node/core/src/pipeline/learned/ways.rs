@@ -35,14 +35,18 @@ pub(super) fn tunnel_to<P>(node: &Name, context: &Context<'_, P>) -> Option<IpAd
     context.world.node(node)?.tunnel_address
 }
 
-pub(super) fn tunnel_source<P>(tunnel: IpAddr, inner: IpAddr, context: &Context<'_, P>) -> Decision {
-    let allows = tunnel_address(inner, context) == Some(tunnel);
-    let outer = match tunnel {
+/// What a tunnel brings from a node.
+pub(super) fn from_tunnel(tunnel: IpAddr) -> Match {
+    match tunnel {
         IpAddr::V4(v4) => from(Origin::Tunnel).with(Field::TUN_SRC, v4),
         IpAddr::V6(v6) => from(Origin::Tunnel).with(Field::TUN_IPV6_SRC, v6),
-    };
+    }
+}
+
+pub(super) fn tunnel_source<P>(tunnel: IpAddr, inner: IpAddr, context: &Context<'_, P>) -> Decision {
+    let allows = tunnel_address(inner, context) == Some(tunnel);
     let id = stable_id(&[b"tunnel-source", &octets(tunnel), &octets(inner), &[u8::from(allows)]]);
-    let matches = source(outer, host(inner));
+    let matches = source(from_tunnel(tunnel), host(inner));
     if !allows {
         return Decision::plain(momentary(Kind::TunnelSource, id, Table::Guard, matches), false);
     }
