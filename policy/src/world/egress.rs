@@ -88,8 +88,8 @@ impl World {
     /// How packets leave the cluster that come from the address of a pod. The answer depends on the pod, its claim and its
     /// namespace, on Networks and Nodes, and on whose the egress address is.
     pub fn exit(&self, pod: IpAddr) -> Exit<'_> {
-        let of_overlay = self.networks.of(pod).is_some_and(|n| matches!(n.mode, Mode::Overlay { .. }));
-        if self.egress.is_empty() || !of_overlay {
+        let of_overlay = || self.networks.of(pod).is_some_and(|n| matches!(n.mode, Mode::Overlay { .. }));
+        if self.egress.is_empty() || !of_overlay() {
             return Exit::OwnNode;
         }
         let Some(name) = self.namespace_of(pod) else { return Exit::OwnNode };

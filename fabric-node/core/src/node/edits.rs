@@ -14,7 +14,7 @@ use super::memory::{Concerned, Entry, Id, Learned, zone};
 use super::wires::Resize;
 use super::{Command, Errand, HostState, Node, SwitchCommand, segments};
 use crate::pipeline::learned::{Decision, Pods, Query, decide};
-use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC, egress_mac};
+use crate::pipeline::vocabulary::{HOST_NEXT_HOP_V4, HOST_NEXT_HOP_V6, ROUTER_MAC};
 
 impl Node {
     pub(super) fn handle_edits(&mut self, edits: Vec<Edit>, now: Instant) {
@@ -231,6 +231,7 @@ impl Node {
     }
 
     fn wanted_host(&self) -> HostState {
+        let (egress_asked, egress) = self.host_egress();
         let overlays: Vec<_> = self.world.overlays().collect();
         let others = self.world.nodes().filter(|node| node.name != self.config.node);
         HostState {
@@ -253,8 +254,8 @@ impl Node {
                 .collect(),
             on_wire: self.pods_in_vlans().collect(),
             unmasked: overlays.iter().filter(|n| n.snat).flat_map(|n| unmasked(n)).collect(),
-            egress_asked: self.world.egress_addresses().next().is_some(),
-            egress: self.site.egress.iter().map(|ip| (*ip, egress_mac(*ip))).collect(),
+            egress_asked,
+            egress,
             peers: others.filter_map(|node| node.tunnel_address).collect(),
         }
     }

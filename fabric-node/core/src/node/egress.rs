@@ -23,10 +23,11 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
+use openflow::Mac;
 use policy::{Edit, IpClaim, Kind, Name, Object, Timestamp};
 
 use super::{ClaimCommand, ClaimError, Command, Errand, Node};
-use crate::pipeline::vocabulary::stable_id;
+use crate::pipeline::vocabulary::{egress_mac, stable_id};
 
 /// How often a holder says that it is there.
 const RENEW: Duration = Duration::from_secs(10);
@@ -142,7 +143,16 @@ impl Node {
             let flows = self.node_flow_changes();
             self.commit(flows);
         }
-        self.refresh_host();
+        let (asked, addresses) = self.host_egress();
+        if asked != self.host.egress_asked || addresses != self.host.egress {
+            self.refresh_host();
+        }
+    }
+
+    /// What the host is to know of egress addresses: whether a namespace asks for one, and those that this node holds.
+    pub(super) fn host_egress(&self) -> (bool, BTreeMap<IpAddr, Mac>) {
+        let asked = self.world.egress_addresses().next().is_some();
+        (asked, self.site.egress.iter().map(|ip| (*ip, egress_mac(*ip))).collect())
     }
 
     /// Has the host forget the source that it gave to conversations of pods whose namespace asks for another address than
