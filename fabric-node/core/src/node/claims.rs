@@ -181,6 +181,12 @@ impl Node {
         self.world.claims_on(&self.config.node)
     }
 
+    /// The addresses of this node's claims for an attachment, but for some.
+    pub(super) fn claims_of(&self, owner: &str, but: &[IpAddr]) -> Vec<IpAddr> {
+        let its_own = |claim: &&IpClaim| claim.owner == owner && !but.contains(&claim.ip);
+        self.own_claims().filter(its_own).map(|claim| claim.ip).collect()
+    }
+
     /// Addresses in use that their Networks do not hand out any more: whoever has one keeps it.
     pub(super) fn misplaced(&self) -> Vec<String> {
         let attachments = self.book.iter().filter(|attachment| attachment.stage == Stage::Ready);

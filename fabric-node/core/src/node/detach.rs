@@ -4,10 +4,10 @@
 //! cleaned when its room is back (ports by [`Node::remove_orphans`], flows by the
 //! compare, claims by [`super::claims`]).
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use openflow::FlowMod;
-use policy::IpClaim;
 
 use super::book::{Stage, host_name, owner};
 use super::{
@@ -28,10 +28,8 @@ impl Node {
             return self.leave(key);
         }
         let owner = owner(key);
-        let asked = self.releases_under_way();
-        let its_own = |claim: &&IpClaim| claim.owner == owner && !asked.contains(&claim.ip);
-        let claims: Vec<_> = self.own_claims().filter(its_own).map(|claim| claim.ip).collect();
-        for ip in claims {
+        let asked: Vec<IpAddr> = self.releases_under_way().into_iter().collect();
+        for ip in self.claims_of(&owner, &asked) {
             self.release(ip, &owner);
         }
         self.forget_stranger(id, key);

@@ -167,9 +167,7 @@ impl Node {
         let addresses = self.choose_addresses(&network, &wish, now)?;
         // What an earlier agent claimed for another answer.
         let owner = super::book::owner(&request.key);
-        let mut left = self.claims_of(&owner);
-        left.retain(|ip| !addresses.contains(ip));
-        for ip in left {
+        for ip in self.claims_of(&owner, &addresses) {
             self.release(ip, &owner);
         }
         // The Network's own word, then the server's, then what Networks have without either.
@@ -218,13 +216,7 @@ impl Node {
         if !attachment.leases() {
             return Vec::new();
         }
-        let mut claims = self.claims_of(&attachment.owner());
-        claims.retain(|ip| !attachment.addresses.contains(ip));
-        claims
-    }
-
-    fn claims_of(&self, owner: &str) -> Vec<IpAddr> {
-        self.own_claims().filter(|claim| claim.owner == owner).map(|claim| claim.ip).collect()
+        self.claims_of(&attachment.owner(), &attachment.addresses)
     }
 }
 
