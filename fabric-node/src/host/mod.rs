@@ -38,7 +38,7 @@
 //!
 //! A path to a peer may carry less than the interface that it leaves by, and may change.
 //! What each carries is found out by echo requests that must not be fragmented
-//! ([`paths`]: which, and what follows from the answers; [`prober`]: the sockets).
+//! (`paths`: which, and what follows from the answers; `prober`: the sockets).
 
 mod conversations;
 mod echo;

@@ -106,7 +106,7 @@ pub fn compare(listing: &Listing, text: &str) -> Vec<Violation> {
     missing.chain(stray).collect()
 }
 
-/// Lines of pages above [`WIDEST`]; a row of a table cannot be broken, and is not meant.
+/// Lines of pages above `WIDEST`; a row of a table cannot be broken, and is not meant.
 pub fn long_lines(sources: &Sources) -> Vec<Violation> {
     let pages = sources.iter().filter(|(path, _)| path.ends_with(".md"));
     let lines =
