@@ -8,30 +8,19 @@ use etherparse::{
 use openflow::message::packet_fields;
 use openflow::{Field, Mac, Match};
 
+use crate::pipeline::protocols::{
+    ADVERTISEMENT, DISCOVERY_HOPS, ETH_ARP, ETH_IPV6, ICMPV6, LISTENER_HOPS, REDIRECT, REPORT, SOLICITATION,
+};
 use crate::pipeline::vocabulary::ALL_MLD_ROUTERS;
-
-/// Ethernet types of ARP and IPv6.
-const ETH_ARP: u16 = 0x0806;
-const ETH_IPV6: u16 = 0x86dd;
-/// ICMPv6 types of neighbour discovery (RFC 4861 §4.3, §4.4, §4.5).
-const SOLICITATION: u8 = 135;
-const ADVERTISEMENT: u8 = 136;
-const REDIRECT: u8 = 137;
-/// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
-const REPORT: u8 = 143;
 
 /// `ff02::1`, and the hardware address of its group (RFC 2464 §7).
 const ALL_NODES: (Ipv6Addr, Mac) =
     (Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), Mac([0x33, 0x33, 0, 0, 0, 1]));
-/// Neighbour discovery never comes from behind a router (RFC 4861 §3.1).
-const ON_LINK_HOPS: u8 = 255;
-/// Hop limit of reports of listeners, and what routers are made to look at them by: an option of the header before, of
-/// which this is the whole, up to the next header's number (RFC 3810 §5, RFC 2711 §2.1, RFC 8200 §4.3).
-const REPORT_HOPS: u8 = 1;
+/// What routers are made to look at reports of listeners by: an option of the header before, of which this is the whole, up
+/// to the next header's number (RFC 3810 §5, RFC 2711 §2.1, RFC 8200 §4.3).
 const ROUTER_ALERT: [u8; 7] = [0, 5, 2, 0, 0, 1, 0];
-/// Number of the header with options for every hop, and of ICMPv6 (RFC 8200 §4.3, RFC 4443 §1).
+/// Number of the header with options for every hop (RFC 8200 §4.3).
 const HOP_OPTIONS: u8 = 0;
-const ICMPV6: u8 = 58;
 /// A record that says: I listen to this group, whoever sends (CHANGE_TO_EXCLUDE_MODE, RFC 3810 §5.2.12).
 const JOINS: [u8; 4] = [4, 0, 0, 0];
 /// The flag of an advertisement that replaces what is known (RFC 4861 §4.4).
@@ -55,7 +44,7 @@ pub(super) fn probe(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
         IpAddr::V6(address) => {
             let (group, group_mac) = solicited_group(address);
             let builder = PacketBuilder::ethernet2(mac.0, group_mac.0)
-                .ipv6([0; 16], group.octets(), ON_LINK_HOPS)
+                .ipv6([0; 16], group.octets(), DISCOVERY_HOPS)
                 .icmpv6_raw(SOLICITATION, 0, [0; 4]);
             let mut frame = Vec::new();
             builder.write(&mut frame, &address.octets()).ok()?;
@@ -75,7 +64,7 @@ pub(super) fn joins(mac: Mac, address: Ipv6Addr) -> Option<Vec<u8>> {
     let body = [&[ICMPV6][..], &ROUTER_ALERT, &report.to_bytes(), &record].concat();
     let length = u16::try_from(body.len()).ok()?.to_be_bytes();
     let ip =
-        [&[0x60, 0, 0, 0][..], &length, &[HOP_OPTIONS, REPORT_HOPS], &[0; 16], &routers.octets()].concat();
+        [&[0x60, 0, 0, 0][..], &length, &[HOP_OPTIONS, LISTENER_HOPS], &[0; 16], &routers.octets()].concat();
     Some([&routers_mac.0[..], &mac.0, &ETH_IPV6.to_be_bytes(), &ip, &body].concat())
 }
 
@@ -95,7 +84,7 @@ pub fn announcement(mac: Mac, address: IpAddr) -> Option<Vec<u8>> {
         IpAddr::V6(address) => {
             let (group, group_mac) = ALL_NODES;
             let builder = PacketBuilder::ethernet2(mac.0, group_mac.0)
-                .ipv6(address.octets(), group.octets(), ON_LINK_HOPS)
+                .ipv6(address.octets(), group.octets(), DISCOVERY_HOPS)
                 .icmpv6_raw(ADVERTISEMENT, 0, OVERRIDE);
             let body = [&address.octets()[..], &TARGET_OPTION, &mac.0].concat();
             let mut frame = Vec::new();
@@ -121,7 +110,7 @@ pub(super) fn claimant(frame: &[u8]) -> Option<(IpAddr, Mac)> {
         let claimed = if from.is_unspecified() { of } else { from };
         return Some((claimed.into(), mac(&fields, Field::ARP_SHA)?));
     }
-    if fields.exact(Field::IP_TTL)? != ON_LINK_HOPS.into() {
+    if fields.exact(Field::IP_TTL)? != DISCOVERY_HOPS.into() {
         return None;
     }
     let (target, source) = (v6(&fields, Field::ND_TARGET)?, v6(&fields, Field::IPV6_SRC)?);
@@ -138,8 +127,8 @@ pub(super) fn claimant(frame: &[u8]) -> Option<(IpAddr, Mac)> {
 /// What tells the sender of a frame that it is too big: an ICMP error that comes from the router that the frame was for,
 /// under one of its addresses.
 ///
-/// The router is asked for by the packet's ends. None where no error may be sent (RFC 1122 §3.2.2, RFC 4443 §2.4): about an error, about what went to many, from
-/// nobody in particular, about a later fragment.
+/// The router is asked for by the packet's ends. None where no error may be sent (RFC 1122 §3.2.2, RFC 4443 §2.4): about
+/// an error, about what went to many, from nobody in particular, about a later fragment.
 pub(super) fn too_big(frame: &[u8], mtu: u32, router: impl Fn(Ends) -> Option<IpAddr>) -> Option<Vec<u8>> {
     let Head { from, to, source, destination, .. } = Head::read(frame).filter(Head::may_be_answered)?;
     let packet = frame.get(14..)?;

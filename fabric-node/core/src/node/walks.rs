@@ -29,6 +29,7 @@ use endings::Forbidden;
 use super::memory::{Dormant, Id};
 use super::{Command, Connection, Detail, Errand, Node, SwitchCommand, Task, Tuple};
 use crate::pipeline::learned::{Part, Pods, Query};
+use crate::pipeline::protocols::{SCTP, TCP, UDP};
 use crate::pipeline::site::LocalPod;
 use crate::pipeline::statics::OWN_NODE;
 use crate::pipeline::vocabulary::{JUDGED, MARKS};
@@ -46,10 +47,6 @@ const AGAIN: Duration = Duration::from_millis(150);
 const PEEK: Duration = Duration::from_millis(150);
 /// At most one part in this many of the time is spent reading: a userspace datapath forwards nothing while it lists.
 const PEEK_SHARE: u32 = 6;
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const SCTP: u8 = 132;
 
 /// What is to be read, and how far that is.
 #[derive(Debug, Default)]

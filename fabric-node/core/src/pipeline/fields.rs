@@ -6,33 +6,14 @@ use ipnet::IpNet;
 use openflow::{Action, Ct, CtZone, Field, Match, Subfield};
 use policy::Family;
 
+use super::protocols::{ETH_IPV4, ETH_IPV6, ETH_VLAN, ICMPV6, SCTP, TCP, UDP};
 use super::vocabulary::{
     MARK_BITS, MARKS, Origin, REG_DECISION, REG_FLAGS, REG_MARK, REG_SCRATCH, REG_ZONE_OUT, RETRY, Table,
     high_protocol, too_large,
 };
 
-/// Ethernet type of IPv4.
-pub const ETH_IPV4: u16 = 0x0800;
-/// Ethernet type of ARP.
-pub const ETH_ARP: u16 = 0x0806;
-/// Ethernet type of a VLAN tag (IEEE 802.1Q).
-pub const ETH_VLAN: u16 = 0x8100;
-/// Ethernet type of IPv6.
-pub const ETH_IPV6: u16 = 0x86dd;
-/// IP protocol number of TCP.
-pub const TCP: u8 = 6;
-/// IP protocol number of UDP.
-pub const UDP: u8 = 17;
-/// IP protocol number of SCTP.
-pub const SCTP: u8 = 132;
-/// IP protocol number of ICMPv6.
-pub const ICMPV6: u8 = 58;
 /// Bytes before the IP header of a frame without a tag.
 const ETHERNET_HEADER: u32 = 14;
-/// ICMPv6 type of a neighbour solicitation (RFC 4861 §4.3).
-pub const SOLICITATION: u8 = 135;
-/// ICMPv6 type of a neighbour advertisement (RFC 4861 §4.4).
-pub const ADVERTISEMENT: u8 = 136;
 
 /// `nw_frag` of packets that are no fragments.
 pub const NO_FRAGMENT: u128 = 0;

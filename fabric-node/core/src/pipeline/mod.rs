@@ -7,6 +7,7 @@
 
 mod fields;
 pub mod learned;
+pub(crate) mod protocols;
 pub mod site;
 pub mod statics;
 pub mod vocabulary;

@@ -10,16 +10,15 @@ use std::time::Instant;
 use openflow::FlowMod;
 use policy::{Direction, Question};
 
-use super::{AGAIN, Ends, Fate, Stage, TCP, UDP};
+use super::{AGAIN, Ends, Fate, Stage};
 use crate::node::memory::Learned;
 use crate::node::{Command, Connection, Errand, Node, SwitchCommand, Task};
 use crate::pipeline::learned::{Pods, Query, decide};
+use crate::pipeline::protocols::{ICMPV6, TCP, UDP};
 
 /// Conversations of a pod that are cut at once, and ended one by one: with more its zone is emptied, or the switch would
 /// do nothing else for seconds.
 const MOST_CUTS: usize = 1024;
-
-const ICMPV6: u8 = 58;
 
 /// Connections that are to end: of a zone no more than tell that it is to be emptied, since each is judged again before
 /// it ends.

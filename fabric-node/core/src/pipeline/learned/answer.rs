@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use policy::{Direction, Exit, Family, Location};
 
-use super::super::fields::SCTP;
+use super::super::protocols::SCTP;
 use super::super::site::LocalPod;
 use super::super::vocabulary::{Origin, Table};
 use super::decide::decide;

@@ -10,7 +10,8 @@ use openflow::Field;
 use openflow::message::PacketIn;
 use policy::{Direction, Question, Traffic};
 
-use super::super::fields::{SCTP, has_ports, state};
+use super::super::fields::{has_ports, state};
+use super::super::protocols::SCTP;
 use super::super::vocabulary::{
     Cookie, DENIED, Kind, Origin, PEER, REG_FLAGS, REG_SEGMENT, SEEN, Table, missed_in,
 };

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use openflow::{Field, Flow, Match};
 use policy::{Direction, Family, Question, Traffic};
 
-use super::super::fields::{ETH_IPV4, ETH_IPV6, FIRST_FRAGMENT, LATER_FRAGMENT, SCTP, TCP, UDP, has_ports};
+use super::super::fields::{FIRST_FRAGMENT, LATER_FRAGMENT, has_ports};
+use super::super::protocols::{ETH_IPV4, ETH_IPV6, SCTP, TCP, UDP};
 use super::super::site::LocalPod;
 use super::super::vocabulary::{Cookie, EXIT, Kind, REG_FLAGS, REG_OUTPUT, REG_SEGMENT, Table, priority};
 use super::{Part, Pods, Query};

@@ -22,9 +22,10 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::{Direction, Family, Judgement, PortBlock, Question, Region, Resident, Traffic, Verdict, World};
 
 use super::super::fields::{
-    FIRST_FRAGMENT, FRAGMENT_BITS, LATER_FRAGMENT, NO_FRAGMENT, SCTP, TCP, UDP, clear_retry, commit,
-    destination, either, errors, flags, forward, go, host, ip, set, set_flags, source,
+    FIRST_FRAGMENT, FRAGMENT_BITS, LATER_FRAGMENT, NO_FRAGMENT, clear_retry, commit, destination, either,
+    errors, flags, forward, go, host, ip, set, set_flags, source,
 };
+use super::super::protocols::{SCTP, TCP, UDP};
 use super::super::vocabulary::{
     COMMIT, COPY_LENGTH, DENIED, ENDED_IDLE_SECONDS, ENDED_UDP_SECONDS, HIGH_PROTOCOL, JUDGED, Kind,
     LOG_METER, Origin, PEER, REG_DECISION, REG_FLAGS, REG_MARK, REG_OUTPUT, REG_ZONE_IN, RETRY, SEEN, Table,

@@ -14,7 +14,8 @@ use std::net::Ipv4Addr;
 use openflow::{Action, Field, Flow, Mac, Match};
 use policy::{Family, World};
 
-use super::super::fields::{UDP, host, ip, source};
+use super::super::fields::{host, ip, source};
+use super::super::protocols::UDP;
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{DHCP_CLIENT, DHCP_SERVER, Origin, Table, meter_out, priority};
 use super::segment::{hears_groups, of, out_by_wire, to_all};

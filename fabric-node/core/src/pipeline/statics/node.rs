@@ -7,9 +7,10 @@ use openflow::{Action, Field, Flow, Match, Subfield, port};
 use policy::{Family, World};
 
 use super::super::fields::{
-    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, check_size, clear_retry, commit, commit_noted, copy,
-    destination, discovery, flags, forward, from, go, host, ip, note_protocol, set, set_flags, source, state,
+    check_size, clear_retry, commit, commit_noted, copy, destination, discovery, flags, forward, from, go,
+    host, ip, note_protocol, set, set_flags, source, state,
 };
+use super::super::protocols::{ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP};
 use super::super::site::{LocalPod, Site, Tunnel};
 use super::super::vocabulary::{
     ANSWER, COMMIT, Cause, DHCP_CLIENT, GENEVE_PORT, GRE, HIGH_PROTOCOL, HOST_METER, JUDGED, LOG_METER,

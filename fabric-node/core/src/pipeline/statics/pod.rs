@@ -7,9 +7,9 @@ use openflow::{Action, Controller, Field, Flow, Match};
 use policy::Family;
 
 use super::super::fields::{
-    ETH_ARP, SOLICITATION, check_size, clear_retry, destination, discovery, flags, go, host, set, set_flags,
-    source, track,
+    check_size, clear_retry, destination, discovery, flags, go, host, set, set_flags, source, track,
 };
+use super::super::protocols::{ETH_ARP, SOLICITATION};
 use super::super::site::{LocalPod, Site};
 use super::super::vocabulary::{
     Cause, EXIT, MARKS, ON_SEGMENT, OVERSIZE, OVERSIZE_LENGTH, Origin, PUNTED, REG_FLAGS, REG_OUTPUT,

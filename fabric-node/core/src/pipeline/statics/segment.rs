@@ -23,8 +23,10 @@ use openflow::{Action, Controller, Field, Flow, Mac, Match};
 use policy::{Family, Network, World};
 
 use super::super::fields::{
-    ADVERTISEMENT, ETH_ARP, SOLICITATION, UDP, clear_retry, destination, discovery, flags, from, go, host,
-    ip, set, set_flags, source, to_wire, track,
+    clear_retry, destination, discovery, flags, from, go, host, ip, set, set_flags, source, to_wire, track,
+};
+use super::super::protocols::{
+    ADVERTISEMENT, DISCOVERY_HOPS, ETH_ARP, LISTENER_HOPS, QUERY, REPORT, SOLICITATION, UDP,
 };
 use super::super::site::{LocalPod, Segment, Site};
 use super::super::vocabulary::{
@@ -35,14 +37,6 @@ use super::super::vocabulary::{
 use super::rates::size_received;
 use super::{drop_for, flow, inside, of_node, own};
 
-/// ICMPv6 type of a query for multicast listeners (RFC 2710 §3, RFC 3810 §5.1).
-const QUERY: u8 = 130;
-/// ICMPv6 type of a report of multicast listeners (RFC 3810 §5.2).
-const LISTENERS: u8 = 143;
-/// Hop limit of neighbour discovery (RFC 4861 §6.1.1, §7.1).
-const ON_LINK: u8 = 255;
-/// Hop limit of queries for listeners (RFC 3810 §5).
-const ONE_HOP: u8 = 1;
 /// The bit of a hardware address that says: for several (IEEE 802).
 const GROUP: Mac = Mac([1, 0, 0, 0, 0, 0]);
 
@@ -125,7 +119,7 @@ fn wire(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
     let pod = Origin::Pod.bit() | ON_SEGMENT;
     let serves =
         ip(flags(pod, pod), Family::V6).with(Field::IP_PROTO, UDP).with(Field::UDP_DST, DHCPV6_CLIENT);
-    let query = destination(discovery(arrived(), QUERY).with(Field::IP_TTL, ONE_HOP), link_scope());
+    let query = destination(discovery(arrived(), QUERY).with(Field::IP_TTL, LISTENER_HOPS), link_scope());
     let mut flows = vec![
         of_node(table, priority::CAUSE, arrived().with(Field::ETH_TYPE, ETH_ARP), vec![go(Table::Neighbour)]),
         of_node(table, priority::DISCOVERY, query, vec![go(Table::Neighbour)]),
@@ -136,7 +130,7 @@ fn wire(site: &Site, world: &World, pods: &[&LocalPod]) -> Vec<Flow> {
         of_node(Table::Punt, priority::FIRST, flags(CLAIMS, CLAIMS), tell(CLAIMED)),
     ];
     for kind in [SOLICITATION, ADVERTISEMENT] {
-        let matches = discovery(arrived(), kind).with(Field::IP_TTL, ON_LINK);
+        let matches = discovery(arrived(), kind).with(Field::IP_TTL, DISCOVERY_HOPS);
         flows.push(of_node(table, priority::DISCOVERY, matches, vec![go(Table::Neighbour)]));
     }
     let single = flags(ON_SEGMENT, ON_SEGMENT).with_mask(Field::ETH_DST, GROUP, GROUP);
@@ -190,9 +184,11 @@ pub fn probe_flows(number: u32, address: IpAddr) -> Vec<Flow> {
             arp().with(Field::ARP_SPA, Ipv4Addr::UNSPECIFIED).with(Field::ARP_TPA, v4),
         ],
         IpAddr::V6(v6) => [
-            discovery(arrived(), ADVERTISEMENT).with(Field::IP_TTL, ON_LINK).with(Field::ND_TARGET, v6),
+            discovery(arrived(), ADVERTISEMENT)
+                .with(Field::IP_TTL, DISCOVERY_HOPS)
+                .with(Field::ND_TARGET, v6),
             discovery(arrived(), SOLICITATION)
-                .with(Field::IP_TTL, ON_LINK)
+                .with(Field::IP_TTL, DISCOVERY_HOPS)
                 .with(Field::IPV6_SRC, Ipv6Addr::UNSPECIFIED)
                 .with(Field::ND_TARGET, v6),
         ],
@@ -301,7 +297,7 @@ fn speaks(pod: &LocalPod, address: IpAddr) -> Vec<Flow> {
 fn listens(pod: &LocalPod) -> [Flow; 2] {
     let (group, frame) = ALL_MLD_ROUTERS;
     [pod.link_local(), Ipv6Addr::UNSPECIFIED].map(|address| {
-        let matches = discovery(Match::new().with(Field::IN_PORT, pod.port), LISTENERS)
+        let matches = discovery(Match::new().with(Field::IN_PORT, pod.port), REPORT)
             .with(Field::ETH_DST, frame)
             .with(Field::IPV6_SRC, address)
             .with(Field::IPV6_DST, group);

@@ -1,7 +1,7 @@
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, PacketBuilder};
 use openflow::Match;
 
-use super::super::super::fields::{TCP, UDP};
+use super::super::super::protocols::{TCP, UDP};
 use super::*;
 
 const ETHERNET_V4: [u8; 14] = [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 0x08, 0x00];
