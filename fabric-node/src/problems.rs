@@ -2,19 +2,23 @@
 
 use tokio::sync::watch;
 
-/// Makes `found` what is known; each problem is logged when it comes, and once more when it is solved.
+/// Makes `found` what is known, and tells whether it was something else; each problem is logged when it comes, and once
+/// more when it is solved.
+pub fn replace(known: &mut Vec<String>, found: Vec<String>) -> bool {
+    for problem in found.iter().filter(|problem| !known.contains(problem)) {
+        tracing::warn!("{problem}");
+    }
+    for solved in known.iter().filter(|problem| !found.contains(problem)) {
+        tracing::info!("solved: {solved}");
+    }
+    let changed = *known != found;
+    *known = found;
+    changed
+}
+
+/// As [`replace`], for those who watch.
 pub fn tell(known: &watch::Sender<Vec<String>>, found: Vec<String>) {
-    known.send_if_modified(|known| {
-        for problem in found.iter().filter(|problem| !known.contains(problem)) {
-            tracing::warn!("{problem}");
-        }
-        for solved in known.iter().filter(|problem| !found.contains(problem)) {
-            tracing::info!("solved: {solved}");
-        }
-        let changed = *known != found;
-        *known = found;
-        changed
-    });
+    known.send_if_modified(|known| replace(known, found));
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::own::{self, OwnPort};
 use super::setup::{self, Surroundings};
 use super::view::{self, News, View};
 use super::{PortsConfig, SwitchFacts};
+use crate::problems;
 
 /// Time before a setup that failed, or that somebody undid, is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -199,7 +200,7 @@ impl Room {
                 self.errands.disconnected();
                 self.down();
                 let database = self.config.database.display();
-                self.report(&[format!("database of Open vSwitch at {database}: {reason}")]);
+                self.report(vec![format!("database of Open vSwitch at {database}: {reason}")]);
             }
         }
     }
@@ -231,7 +232,7 @@ impl Room {
 
     fn failed(&mut self, error: &Error, now: Instant) {
         let bridge = &self.config.bridge;
-        self.report(&[format!("bridge {bridge}: the database refuses to set it up: {error}")]);
+        self.report(vec![format!("bridge {bridge}: the database refuses to set it up: {error}")]);
         self.stage = Stage::Due(now + AGAIN);
     }
 
@@ -289,7 +290,7 @@ impl Room {
                 });
                 if plan.transaction.is_none() && self.told_ready {
                     self.stage = Stage::Ready;
-                    self.report(&self.port_problems());
+                    self.report(self.port_problems());
                     return;
                 }
                 self.write_setup(plan.transaction.unwrap_or_default(), now);
@@ -299,7 +300,7 @@ impl Room {
 
     fn obstructed(&mut self, problem: String, now: Instant) {
         match &self.obstacle {
-            Some((known, since)) if *known == problem && now >= *since + AGAIN => self.report(&[problem]),
+            Some((known, since)) if *known == problem && now >= *since + AGAIN => self.report(vec![problem]),
             Some((known, _)) if *known == problem => {}
             _ => self.obstacle = Some((problem, now)),
         }
@@ -333,7 +334,7 @@ impl Room {
             self.set_up(now);
         } else if now >= since + NUDGE {
             if now >= *self.idle.get_or_insert(since) + SLOW {
-                self.report(&["ovs-vswitchd does not act on its database: is it running?".to_owned()]);
+                self.report(vec!["ovs-vswitchd does not act on its database: is it running?".to_owned()]);
             }
             self.written = None;
             self.set_up(now);
@@ -372,18 +373,7 @@ impl Room {
         self.out.extend(done);
     }
 
-    fn report(&self, problems: &[String]) {
-        self.facts.send_if_modified(|facts| {
-            let known = &facts.problems;
-            for problem in problems.iter().filter(|problem| !known.contains(problem)) {
-                tracing::warn!("{problem}");
-            }
-            for solved in known.iter().filter(|problem| !problems.contains(problem)) {
-                tracing::info!("solved: {solved}");
-            }
-            let changed = known.as_slice() != problems;
-            facts.problems = problems.to_vec();
-            changed
-        });
+    fn report(&self, found: Vec<String>) {
+        self.facts.send_if_modified(|facts| problems::replace(&mut facts.problems, found));
     }
 }
